@@ -1,0 +1,144 @@
+import type { Usage } from "./usage.js";
+
+/** Message, tool and format objects have OpenAI's wire shape; unknown fields pass through untouched. */
+export interface ChatMessage {
+  readonly role: string;
+  readonly content?: string | readonly ContentPart[] | null;
+  readonly name?: string;
+  readonly tool_calls?: readonly unknown[];
+  readonly tool_call_id?: string;
+  readonly [field: string]: unknown;
+}
+
+export interface ContentPart {
+  readonly type: string;
+  readonly text?: string;
+  readonly [field: string]: unknown;
+}
+
+export interface Sampling {
+  readonly temperature?: number;
+  readonly topP?: number;
+  readonly topK?: number;
+  readonly minP?: number;
+  readonly maxTokens?: number;
+  readonly stop?: string | readonly string[];
+  readonly seed?: number;
+  readonly presencePenalty?: number;
+  readonly frequencyPenalty?: number;
+  readonly logitBias?: Readonly<Record<string, number>>;
+  readonly logprobs?: boolean;
+  readonly topLogprobs?: number;
+  /** Number of choices; `stream()` refuses more than 1. */
+  readonly n?: number;
+}
+
+/** One call, as the caller writes it. Never mutated. */
+export interface ChatRequest {
+  readonly messages: readonly ChatMessage[];
+  /** Narrows the call to sources with this configured model. */
+  readonly model?: string;
+  readonly sampling?: Sampling;
+  readonly tools?: readonly unknown[];
+  readonly toolChoice?: unknown;
+  readonly responseFormat?: unknown;
+  /** Further wire fields for this call; they win over the source's EXTRA_BODY. */
+  readonly extraBody?: Readonly<Record<string, unknown>>;
+  readonly sessionId?: string;
+  readonly parentCallId?: string;
+  /** Lower goes first in the queue. Default 0. */
+  readonly priority?: number;
+  readonly failover?: "on" | "off";
+  /** Length from the call's start: queue, attempts, backoff and an open stream together. */
+  readonly deadlineMs?: number;
+  readonly signal?: AbortSignal;
+  /** `chat()` streams from the provider by default, so that a hang is noticed early; false asks for one JSON body. */
+  readonly stream?: boolean;
+}
+
+export interface ToolCall {
+  readonly id: string;
+  readonly name: string;
+  readonly arguments: string;
+}
+
+/** Normalised end of an answer; null = the stream ended by `[DONE]` alone. */
+export type FinishReason = "stop" | "length" | "tool_calls" | "content_filter" | "unknown" | null;
+
+export interface ChatChoice {
+  readonly index: number;
+  readonly content: string;
+  readonly thinking: string;
+  readonly toolCalls: readonly ToolCall[];
+  readonly finishReason: FinishReason;
+  readonly rawFinishReason: string | null;
+}
+
+/** What a chat transport makes of one 2xx answer. */
+export interface ChatCompletion {
+  readonly content: string;
+  readonly thinking: string;
+  readonly toolCalls: readonly ToolCall[];
+  readonly finishReason: FinishReason;
+  readonly rawFinishReason: string | null;
+  readonly refusal?: string;
+  /** null = the provider reported none; the client then estimates from the texts. */
+  readonly usage: Usage | null;
+  readonly modelReported: string | null;
+  /** Only when more than one choice was answered. */
+  readonly choices?: readonly ChatChoice[];
+  readonly logprobs?: unknown;
+  readonly statusCode: number;
+  /** Send to last byte, time paused by the consumer excluded. */
+  readonly latencyMs: number;
+  readonly ttftMs: number | null;
+}
+
+export interface ChatResponse {
+  readonly content: string;
+  readonly thinking: string;
+  readonly toolCalls: readonly ToolCall[];
+  readonly finishReason: FinishReason;
+  readonly rawFinishReason: string | null;
+  readonly refusal?: string;
+  readonly usage: Usage;
+  /** The model as configured. */
+  readonly model: string;
+  /** The model the provider says it used. */
+  readonly modelReported: string | null;
+  readonly provider: string;
+  readonly sourceName: string;
+  /** Id of the attempt that answered = id of its telemetry row. */
+  readonly callId: string;
+  /** Id of the call, shared by all its rows. */
+  readonly requestId: string;
+  readonly latencyMs: number;
+  readonly ttftMs: number | null;
+  /** Sends this call needed, the successful one included. */
+  readonly attempts: number;
+  readonly cacheHit: boolean;
+  /** In the price table's currency; null = price or usage unknown. */
+  readonly cost: number | null;
+  readonly choices?: readonly ChatChoice[];
+  readonly logprobs?: unknown;
+}
+
+export type ChatEvent =
+  | { readonly type: "thinking-delta"; readonly text: string }
+  | { readonly type: "text-delta"; readonly text: string }
+  | {
+      readonly type: "tool-call-delta";
+      readonly index: number;
+      readonly id: string;
+      readonly name: string;
+      readonly argumentsDelta: string;
+    }
+  | {
+      readonly type: "tool-call";
+      readonly index: number;
+      readonly id: string;
+      readonly name: string;
+      readonly arguments: string;
+    }
+  | { readonly type: "usage"; readonly usage: Usage }
+  | { readonly type: "finish"; readonly finishReason: FinishReason; readonly rawFinishReason: string | null };

@@ -1,0 +1,51 @@
+import type { LimitConfig, SourceConfig } from "./source.js";
+
+export interface RetryConfig {
+  /** Sends that count as failures before the call ends; ≥ 1. */
+  readonly maxAttempts: number;
+  readonly backoffBaseMs: number;
+  readonly backoffMaxMs: number;
+  /** 429s one call accepts before it ends as quota_exhausted; 0 = unbounded. */
+  readonly maxRateLimited: number;
+}
+
+export interface BreakerConfig {
+  /** Consecutive failures that open the breaker. */
+  readonly failThreshold: number;
+  /** Failure share over the window that opens it, in (0, 1]. */
+  readonly failRate: number;
+  readonly minSamples: number;
+  readonly windowMs: number;
+  /** First open time; grows by 1.7 a trip up to the maximum. 0 = probe at once. */
+  readonly cooldownMs: number;
+  readonly cooldownMaxMs: number;
+}
+
+export interface BackpressureConfig {
+  readonly stallWindowMs: number;
+  readonly quotaFull: "wait" | "fail_fast";
+  readonly whenOpen: "wait" | "fail";
+  readonly backendGraceMs: number;
+  /** Floor of quota_exhausted's retryAfterMs. Nothing polls. */
+  readonly pollIntervalMs: number;
+}
+
+export type SelectorName = "health_aware" | "least_inflight" | "round_robin";
+export type Failover = "on" | "off";
+
+/** Everything one scope is governed by, every default filled in. */
+export interface ScopeConfig {
+  readonly scope: string;
+  readonly sources: readonly SourceConfig[];
+  readonly retry: RetryConfig;
+  readonly breaker: BreakerConfig;
+  readonly backpressure: BackpressureConfig;
+  readonly global: LimitConfig;
+  readonly selector: SelectorName;
+  readonly failover: Failover;
+  /** Length from a call's start; undefined = none. */
+  readonly deadlineMs: number | undefined;
+  /** Lease time to live. */
+  readonly leaseTtlMs: number;
+  readonly leaseRenewal: boolean;
+}

@@ -1,0 +1,54 @@
+import type { Secret } from "./secret.js";
+
+/** How a limit per minute is enforced (spec 02 §3): paced in any 60 s, or counted per aligned minute. */
+export type LimitRule = "smooth" | "window";
+
+/** Limits of one source, or of the whole scope. 0 = that gate is off. */
+export interface LimitConfig {
+  readonly maxConcurrency: number;
+  /** Requests per minute. */
+  readonly rpm: number;
+  /** Tokens per minute. */
+  readonly tpm: number;
+  readonly limitRule: LimitRule;
+  /** With `smooth`: no 60 s window ever exceeds the limit. Off: short bursts are allowed on top. */
+  readonly strict: boolean;
+  /** Seconds of the request rate allowed as a burst; only when `strict` is off. */
+  readonly burstS: number;
+  /** Seconds of the token rate allowed as a burst; only when `strict` is off. */
+  readonly burstTokensS: number;
+}
+
+/** When a 400 is about the service rather than the request: never, by built-in wording, or by a pattern on the unabridged body. */
+export type Transient400 = "off" | "relay" | RegExp;
+
+/** One endpoint + credential + model, every default filled in. */
+export interface SourceConfig extends LimitConfig {
+  readonly name: string;
+  readonly provider: string;
+  /** Without a trailing slash. */
+  readonly baseUrl: string;
+  /** `none` = no Authorization header. */
+  readonly apiKey: Secret;
+  readonly model: string;
+  /** Name of the profile that knows this provider's dialect. */
+  readonly profile: string;
+  readonly transport: string;
+  readonly timeoutMs: number;
+  readonly ttftTimeoutMs: number;
+  readonly interTokenTimeoutMs: number;
+  /** Reserved tokens a call; undefined = estimated from the prompt. Only a reservation: never usage, cost or telemetry. */
+  readonly estTokens: number | undefined;
+  /** `max`: the provider charges max_tokens at admission, so nothing is refunded. */
+  readonly tpmCharge: "actual" | "max";
+  readonly contextTokens: number | undefined;
+  readonly stream: boolean;
+  /** A stream without `[DONE]` counts as cut, even with a finish_reason. */
+  readonly requireDone: boolean;
+  readonly transient400: Transient400;
+  readonly extraBody: Readonly<Record<string, unknown>>;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly weight: number;
+  /** Lower goes first; a higher tier is used only when no lower one has a free slot. */
+  readonly priority: number;
+}

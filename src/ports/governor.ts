@@ -1,0 +1,27 @@
+import type { ScopeSnapshot, TickBatch, TickReply } from "../domain/tick.js";
+
+export type * from "../domain/tick.js";
+
+/** Something changed that may let a waiting call go. */
+export interface GovernorEvent {
+  readonly type: "capacity" | "state";
+  readonly source: string;
+}
+
+/**
+ * The one place where admission is decided and booked (ADR "one Governor port"). One call is one atomic step:
+ * settles, verdicts and renewals first, then the wants in order. A refused want changes nothing.
+ *
+ * Errors: an unknown source name throws SourceNotConfiguredError; everything else that fails is a backend failure.
+ */
+export interface Governor {
+  readonly scope: string;
+  /** A memory governor answers synchronously, so that a free slot is granted in the same turn. */
+  tick(batch: TickBatch): TickReply | Promise<TickReply>;
+  /** Returns the function that ends the subscription. Listeners must not throw. */
+  onEvent(listener: (event: GovernorEvent) => void): () => void;
+  snapshot(): ScopeSnapshot | Promise<ScopeSnapshot>;
+  /** Milliseconds since the last success or first token anywhere in the scope; Infinity when there never was one. */
+  progressAgeMs(): number | Promise<number>;
+  close(): Promise<void>;
+}

@@ -1,0 +1,55 @@
+import type { ChatCompletion, ChatEvent, ChatRequest } from "../domain/chat.js";
+import type { SourceConfig } from "../domain/source.js";
+import type { Runtime } from "./runtime.js";
+
+/**
+ * What one attempt gives its transport. Cancellation is one callback, not a signal:
+ * an AbortController per attempt costs memory and its listeners leak (spec reference-performance §8).
+ */
+export interface AttemptContext {
+  readonly callId: string;
+  readonly requestId: string;
+  readonly operation: string;
+  readonly runtime: Runtime;
+  /** true once the caller left, the deadline passed or the attempt was evacuated. */
+  readonly aborted: boolean;
+  /** What `aborted` was fired with; the transport rejects with exactly this. */
+  readonly abortReason: unknown;
+  /** Called at most once, at once when already aborted. The returned function removes the listener. */
+  onAbort(listener: (reason: unknown) => void): () => void;
+  /** The first byte is about to leave: from here on the attempt counts as sent. */
+  markSent(): void;
+  /** First content, thinking or tool delta. */
+  markFirstToken(): void;
+}
+
+/**
+ * Receives the events of a stream, all of one read at once. `push` returns false when the consumer is behind:
+ * the transport then pauses the socket until `whenReady` calls back, and its timers don't run meanwhile.
+ */
+export interface ChatSink {
+  push(events: readonly ChatEvent[]): boolean;
+  whenReady(resume: () => void): void;
+}
+
+export interface ChatAttempt {
+  readonly source: SourceConfig;
+  readonly request: ChatRequest;
+  /** `JSON.stringify(request.messages)`, made once per call and shared by all its attempts. */
+  readonly messagesJson: string;
+  /** Ask the provider to stream. */
+  readonly stream: boolean;
+  /** Present when a consumer reads the stream; absent for `chat()`, which only needs the whole. */
+  readonly sink?: ChatSink;
+  readonly context: AttemptContext;
+}
+
+/**
+ * Sends one chat attempt and resolves with the complete answer, or rejects with
+ * TransientError | SourceDeadError | RequestRejectedError | ResultInvalidError (with `partial` when text had arrived)
+ * or with exactly `context.abortReason`. Never resolves with a cut answer; leaves no socket, timer or listener behind.
+ */
+export interface ChatTransport {
+  complete(attempt: ChatAttempt): Promise<ChatCompletion>;
+  close(): Promise<void>;
+}
