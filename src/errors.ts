@@ -79,7 +79,8 @@ export interface SourceReasonDetail {
 export interface PartialReply {
   content: string;
   thinking: string;
-  toolCalls: { id: string; name: string; arguments: string }[];
+  toolCalls: readonly { readonly id: string; readonly name: string; readonly arguments: string }[];
+  /** As the provider reported it (type `Usage`), or null. */
   usage: unknown;
 }
 

@@ -1,5 +1,6 @@
 import type { ChatCompletion, ChatEvent, ChatRequest } from "../domain/chat.js";
 import type { SourceConfig } from "../domain/source.js";
+import type { PartialReply } from "../errors.js";
 import type { Runtime } from "./runtime.js";
 
 /**
@@ -21,6 +22,11 @@ export interface AttemptContext {
   markSent(): void;
   /** First content, thinking or tool delta. */
   markFirstToken(): void;
+  /**
+   * Set by a transport once text may arrive: what has arrived so far. Read when the attempt is aborted from outside,
+   * because the abort reason itself carries nothing.
+   */
+  partialSoFar: (() => PartialReply) | null;
 }
 
 /**

@@ -1,0 +1,198 @@
+import { admitAll } from "../../domain/admission.js";
+import { cooldownWaitMs } from "../../domain/cooldown.js";
+import { requestsBooked, type StoreClock, tokensBooked } from "../../domain/gates/gate.js";
+import { inflightOf, renewLease } from "../../domain/leases.js";
+import { seededRandom } from "../../domain/random.js";
+import type { BreakerConfig, SelectorName } from "../../domain/scope.js";
+import { newScopeState, type ScopeState, type SourceState } from "../../domain/scope-state.js";
+import { hear, reclaimExpired, settle } from "../../domain/settlement.js";
+import type { LimitConfig, SourceConfig } from "../../domain/source.js";
+import { SourceNotConfiguredError } from "../../errors.js";
+import type {
+  Governor,
+  GovernorEvent,
+  Grant,
+  Refusal,
+  ScopeSnapshot,
+  SourceSnapshot,
+  TickBatch,
+  TickReply,
+} from "../../ports/governor.js";
+import type { Runtime } from "../../ports/runtime.js";
+
+export interface MemoryGovernorOptions {
+  readonly scope: string;
+  readonly sources: readonly SourceConfig[];
+  /** Limits over all sources together. Default: off. */
+  readonly global?: Partial<LimitConfig>;
+  readonly breaker?: Partial<BreakerConfig>;
+  /** Default `least_inflight`. */
+  readonly selector?: SelectorName;
+  /** Default 30 s. */
+  readonly leaseTtlMs?: number;
+  readonly runtime: Runtime;
+}
+
+const NO_LIMITS: LimitConfig = {
+  maxConcurrency: 0,
+  rpm: 0,
+  tpm: 0,
+  limitRule: "smooth",
+  strict: true,
+  burstS: 1,
+  burstTokensS: 3,
+};
+
+const BREAKER_DEFAULTS: BreakerConfig = {
+  failThreshold: 5,
+  failRate: 0.5,
+  minSamples: 20,
+  windowMs: 60_000,
+  cooldownMs: 4_000,
+  cooldownMaxMs: 30_000,
+};
+
+const DEFAULT_LEASE_TTL_MS = 30_000;
+const NO_GRANTS: readonly Grant[] = [];
+const NO_REFUSALS: readonly Refusal[] = [];
+
+/**
+ * The governor of one process, and the oracle for every other one: all decisions are the rules of `domain/`,
+ * this class only keeps their state. Share one instance between clients to share the limits.
+ */
+export class MemoryGovernor implements Governor {
+  readonly scope: string;
+  readonly sources: readonly SourceConfig[];
+  readonly global: LimitConfig;
+  readonly #state: ScopeState;
+  readonly #runtime: Runtime;
+  readonly #listeners = new Set<(event: GovernorEvent) => void>();
+
+  constructor(options: MemoryGovernorOptions) {
+    this.scope = options.scope;
+    this.sources = options.sources;
+    this.global = { ...NO_LIMITS, ...options.global };
+    this.#runtime = options.runtime;
+    this.#state = newScopeState(
+      {
+        sources: options.sources,
+        global: this.global,
+        breaker: { ...BREAKER_DEFAULTS, ...options.breaker },
+        selector: options.selector ?? "least_inflight",
+        leaseTtlMs: options.leaseTtlMs ?? DEFAULT_LEASE_TTL_MS,
+      },
+      options.runtime.now(),
+    );
+  }
+
+  tick(batch: TickBatch): TickReply {
+    this.#refuseUnknownSources(batch);
+    const state = this.#state;
+    const clock = this.#clock();
+    const random = seededRandom(batch.seed);
+    const events: GovernorEvent[] = [];
+    if (reclaimExpired(state, clock) > 0) events.push({ type: "capacity", source: "*" });
+    const applied: boolean[] = [];
+    for (const s of batch.settles) {
+      const effect = settle(state, s, clock, random);
+      applied.push(effect.applied);
+      if (effect.stateChanged) events.push({ type: "state", source: s.source });
+      else if (effect.released) events.push({ type: "capacity", source: s.source });
+    }
+    for (const v of batch.verdicts) {
+      const effect = hear(state, v, clock);
+      applied.push(effect.applied);
+      if (effect.stateChanged) events.push({ type: "state", source: v.source });
+    }
+    for (const leaseId of batch.renew) {
+      applied.push(renewLease(state.leases, leaseId, clock.nowMs + state.leaseTtlMs));
+    }
+    const reply = this.#answerWants(batch, clock, applied);
+    this.#emit(events);
+    return reply;
+  }
+
+  #answerWants(batch: TickBatch, clock: StoreClock, applied: readonly boolean[]): TickReply {
+    let grants: Grant[] | null = null;
+    let refusals: Refusal[] | null = null;
+    let hintMs: number | null = null;
+    for (const answer of admitAll(this.#state, batch.wants, clock)) {
+      if ("kind" in answer) {
+        refusals ??= [];
+        refusals.push(answer);
+        if (answer.kind !== "never") hintMs = Math.min(hintMs ?? answer.waitHintMs, answer.waitHintMs);
+      } else {
+        grants ??= [];
+        grants.push(answer);
+      }
+    }
+    return { grants: grants ?? NO_GRANTS, refusals: refusals ?? NO_REFUSALS, hintMs, applied };
+  }
+
+  onEvent(listener: (event: GovernorEvent) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  snapshot(): ScopeSnapshot {
+    const clock = this.#clock();
+    reclaimExpired(this.#state, clock);
+    const sources = [...this.#state.sources.values()].map((source) => snapshotOf(this.#state, source, clock));
+    return { scope: this.scope, sources, backend: { kind: "memory", ok: true } };
+  }
+
+  progressAgeMs(): number {
+    return this.#runtime.now() - this.#state.lastProgressMs;
+  }
+
+  async close(): Promise<void> {
+    this.#listeners.clear();
+  }
+
+  #clock(): StoreClock {
+    return { nowMs: this.#runtime.now(), wallMs: this.#runtime.wallNow() };
+  }
+
+  /** Before anything is changed: a batch takes effect as a whole or not at all. */
+  #refuseUnknownSources(batch: TickBatch): void {
+    for (const s of batch.settles) this.#requireSource(s.source);
+    for (const v of batch.verdicts) this.#requireSource(v.source);
+    for (const want of batch.wants) {
+      for (const name of want.candidates) this.#requireSource(name);
+    }
+  }
+
+  #requireSource(name: string): void {
+    if (this.#state.sources.has(name)) return;
+    const known = [...this.#state.sources.keys()].join(", ");
+    throw new SourceNotConfiguredError(
+      `source ${name} is not configured in the governor of scope ${this.scope} (it knows: ${known || "none"}). ` +
+        "Give the client and its governor the same sources.",
+      { sourceName: name },
+    );
+  }
+
+  #emit(events: readonly GovernorEvent[]): void {
+    for (const event of events) {
+      for (const listener of this.#listeners) listener(event);
+    }
+  }
+}
+
+function snapshotOf(state: ScopeState, source: SourceState, clock: StoreClock): SourceSnapshot {
+  const { breaker, config } = source;
+  return {
+    name: config.name,
+    state: breaker.state,
+    epoch: breaker.epoch,
+    openForMs: breaker.state === "open" ? Math.max(0, breaker.openUntilMs - clock.nowMs) : 0,
+    probeInFlight: breaker.probeLease !== "",
+    inflight: inflightOf(state.leases, config.name),
+    maxConcurrency: config.maxConcurrency,
+    requestsUsed: requestsBooked(source.rules, source.gates, clock),
+    tokensUsed: tokensBooked(source.rules, source.gates, clock),
+    coolingMs: cooldownWaitMs(source.cooldown, clock.nowMs),
+    dead: breaker.dead,
+    lastError: source.lastError,
+  };
+}

@@ -1,0 +1,223 @@
+import { jittered, type SeededRandom } from "./random.js";
+import type { BreakerConfig } from "./scope.js";
+import type { BreakerState, LeaseId, Outcome } from "./tick.js";
+
+/** Circuit breaker rules of one source (spec 02 §4): closed → open → half-open, fenced by an epoch. */
+export interface BreakerRecord {
+  state: BreakerState;
+  /** Grows only when entering open; compared for equality. */
+  epoch: number;
+  openUntilMs: number;
+  trips: number;
+  closedAtMs: number;
+  consecutiveFailures: number;
+  /** Forced open because credential, quota, model or endpoint is gone. */
+  dead: boolean;
+  deadInARow: number;
+  /** The one live probe; "" = none. */
+  probeLease: LeaseId;
+  buckets: SampleBucket[];
+}
+
+interface SampleBucket {
+  /** Which stretch of time the counts belong to; older ones count as zero. */
+  index: number;
+  successes: number;
+  failures: number;
+}
+
+const BUCKETS = 12;
+const OPEN_GROWTH = 1.7;
+const OPEN_JITTER = 0.1;
+const TRIP_PAYBACK_MS = 10_000;
+const DEAD_BASE_MS = 60_000;
+const DEAD_MAX_MS = 30 * 60_000;
+
+export function closedBreaker(nowMs: number): BreakerRecord {
+  return {
+    state: "closed",
+    epoch: 0,
+    openUntilMs: 0,
+    trips: 0,
+    closedAtMs: nowMs,
+    consecutiveFailures: 0,
+    dead: false,
+    deadInARow: 0,
+    probeLease: "",
+    buckets: Array.from({ length: BUCKETS }, () => ({ index: -1, successes: 0, failures: 0 })),
+  };
+}
+
+/** May a call be let through: as an ordinary one, as the one probe, or not before `waitMs`. */
+export type BreakerAdmission = { kind: "closed" } | { kind: "probe" } | { kind: "wait"; waitMs: number };
+
+const CLOSED: BreakerAdmission = { kind: "closed" };
+const PROBE: BreakerAdmission = { kind: "probe" };
+
+/** `probeEndsMs` = when the live probe's lease would end by itself. */
+export function breakerAdmission(b: BreakerRecord, nowMs: number, probeEndsMs: number | null): BreakerAdmission {
+  if (b.state === "closed") return CLOSED;
+  if (b.state === "open" && b.openUntilMs > nowMs) return { kind: "wait", waitMs: b.openUntilMs - nowMs };
+  if (b.probeLease === "") return PROBE;
+  return { kind: "wait", waitMs: Math.max(1, (probeEndsMs ?? nowMs) - nowMs) };
+}
+
+export function startProbe(b: BreakerRecord, leaseId: LeaseId): void {
+  b.state = "half_open";
+  b.probeLease = leaseId;
+}
+
+/** The probe taught nothing, or its holder died: the next caller may probe at once. */
+export function handBackProbe(b: BreakerRecord, leaseId: LeaseId): void {
+  if (b.probeLease === leaseId) b.probeLease = "";
+}
+
+/**
+ * Does evidence of this attempt still concern the present state? A late writer is fenced off by the epoch;
+ * while not closed, only the probe's owner may speak.
+ */
+export function isCurrent(b: BreakerRecord, leaseId: LeaseId, epoch: number): boolean {
+  if (b.epoch !== epoch) return false;
+  return b.state === "closed" || (b.state === "half_open" && b.probeLease === leaseId);
+}
+
+/** Applies a current outcome (see `isCurrent`). Returns whether the state changed. */
+export function applyOutcome(
+  b: BreakerRecord,
+  config: BreakerConfig,
+  leaseId: LeaseId,
+  outcome: Outcome,
+  rateLimited: boolean,
+  nowMs: number,
+  random: SeededRandom,
+): boolean {
+  if (b.state === "half_open") return applyProbeOutcome(b, config, leaseId, outcome, rateLimited, nowMs, random);
+  if (outcome === "cancelled" || outcome === "dead") return false;
+  if (outcome === "alive") {
+    b.consecutiveFailures = 0;
+    return false;
+  }
+  countSample(b, config, outcome === "success", nowMs);
+  if (outcome === "success") {
+    b.consecutiveFailures = 0;
+    return false;
+  }
+  b.consecutiveFailures += 1;
+  if (!shouldTrip(b, config, nowMs)) return false;
+  open(b, config, nowMs, random);
+  return true;
+}
+
+function applyProbeOutcome(
+  b: BreakerRecord,
+  config: BreakerConfig,
+  leaseId: LeaseId,
+  outcome: Outcome,
+  rateLimited: boolean,
+  nowMs: number,
+  random: SeededRandom,
+): boolean {
+  // A 429 proves life but not health: the probe goes back, the cooldown decides when the next one starts.
+  if (outcome === "cancelled" || (outcome === "alive" && rateLimited)) {
+    handBackProbe(b, leaseId);
+    return false;
+  }
+  if (outcome === "failure") {
+    open(b, config, nowMs, random);
+    return true;
+  }
+  if (outcome === "dead") return false;
+  close(b, nowMs);
+  return true;
+}
+
+/** The probe's first token came: healthy. */
+export function closeByFirstToken(b: BreakerRecord, nowMs: number): void {
+  close(b, nowMs);
+}
+
+function close(b: BreakerRecord, nowMs: number): void {
+  b.state = "closed";
+  b.probeLease = "";
+  b.dead = false;
+  b.deadInARow = 0;
+  b.consecutiveFailures = 0;
+  b.closedAtMs = nowMs;
+  for (const bucket of b.buckets) bucket.index = -1;
+}
+
+function open(b: BreakerRecord, config: BreakerConfig, nowMs: number, random: SeededRandom): void {
+  payBackTrips(b, nowMs);
+  b.trips += 1;
+  b.dead = false;
+  enterOpen(b, nowMs + openTimeMs(config, b.trips, random));
+}
+
+/** Forces the breaker open for a source that won't recover by retrying; `recheckMs` is the moment the other side named. */
+export function forceOpen(b: BreakerRecord, nowMs: number, recheckMs: number | undefined): void {
+  b.deadInARow += 1;
+  b.dead = true;
+  let waitMs = DEAD_BASE_MS;
+  for (let n = 1; n < b.deadInARow && waitMs < DEAD_MAX_MS; n += 1) waitMs *= 2;
+  enterOpen(b, nowMs + Math.min(DEAD_MAX_MS, recheckMs ?? waitMs));
+}
+
+function enterOpen(b: BreakerRecord, untilMs: number): void {
+  b.state = "open";
+  b.epoch += 1;
+  b.openUntilMs = untilMs;
+  b.probeLease = "";
+  b.consecutiveFailures = 0;
+  for (const bucket of b.buckets) bucket.index = -1;
+}
+
+/** cooldown · 1.7^(trips − 1) ± 10 %, capped. Multiplied, not raised: a Lua twin must agree to the last bit. */
+export function openTimeMs(config: BreakerConfig, trips: number, random: SeededRandom): number {
+  let timeMs = config.cooldownMs;
+  for (let n = 1; n < trips && timeMs < config.cooldownMaxMs; n += 1) timeMs *= OPEN_GROWTH;
+  return Math.min(config.cooldownMaxMs, jittered(timeMs, OPEN_JITTER, random));
+}
+
+function payBackTrips(b: BreakerRecord, nowMs: number): void {
+  if (b.state !== "closed") return;
+  const paid = Math.floor((nowMs - b.closedAtMs) / TRIP_PAYBACK_MS);
+  b.trips = Math.max(0, b.trips - paid);
+  b.closedAtMs += paid * TRIP_PAYBACK_MS;
+}
+
+function bucketIndex(config: BreakerConfig, nowMs: number): number {
+  return Math.floor((nowMs * BUCKETS) / config.windowMs);
+}
+
+function countSample(b: BreakerRecord, config: BreakerConfig, success: boolean, nowMs: number): void {
+  const index = bucketIndex(config, nowMs);
+  const bucket = b.buckets[index % BUCKETS]!;
+  if (bucket.index !== index) {
+    bucket.index = index;
+    bucket.successes = 0;
+    bucket.failures = 0;
+  }
+  if (success) bucket.successes += 1;
+  else bucket.failures += 1;
+}
+
+function shouldTrip(b: BreakerRecord, config: BreakerConfig, nowMs: number): boolean {
+  if (b.consecutiveFailures >= config.failThreshold) return true;
+  const newest = bucketIndex(config, nowMs);
+  let successes = 0;
+  let failures = 0;
+  let recentSuccesses = 0;
+  let recentFailures = 0;
+  for (const bucket of b.buckets) {
+    if (bucket.index <= newest - BUCKETS || bucket.index > newest) continue;
+    successes += bucket.successes;
+    failures += bucket.failures;
+    if (bucket.index < newest - 1) continue;
+    recentSuccesses += bucket.successes;
+    recentFailures += bucket.failures;
+  }
+  const samples = successes + failures;
+  if (samples < config.minSamples || failures < config.failRate * samples) return false;
+  // Fresh health outweighs an old bad stretch.
+  return recentSuccesses < Math.max(3, recentFailures);
+}

@@ -1,0 +1,26 @@
+/**
+ * Park–Miller generator. Rules must not own randomness (spec 02 §5): a tick brings one seed and every draw
+ * follows from it. Products stay below 2^53, so a Lua twin with doubles draws the same numbers.
+ */
+const MODULUS = 2_147_483_647;
+const MULTIPLIER = 16_807;
+
+export interface SeededRandom {
+  /** Uniform in (0, 1). */
+  next(): number;
+}
+
+export function seededRandom(seed: number): SeededRandom {
+  let state = (Math.abs(Math.trunc(seed)) % (MODULUS - 1)) + 1;
+  return {
+    next() {
+      state = (state * MULTIPLIER) % MODULUS;
+      return state / MODULUS;
+    },
+  };
+}
+
+/** `value` spread by ±`share`, e.g. 0.1 for ±10 %. */
+export function jittered(value: number, share: number, random: SeededRandom): number {
+  return value * (1 - share + 2 * share * random.next());
+}
