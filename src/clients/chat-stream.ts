@@ -1,0 +1,191 @@
+import type { ChatCompletion, ChatEvent, ChatRequest, ChatResponse } from "../domain/chat.js";
+import type { Opened } from "../governance/operation.js";
+import type { ChatAttempt, ChatSink, ChatTransport } from "../ports/transport.js";
+
+/**
+ * A governed stream. Lazy: nothing is admitted or sent before the first `next()` or `.final` (spec 11).
+ * Failover is free until the first event; afterwards a broken stream throws its typed error with `partial`.
+ * Leaving the loop closes the upstream socket and gives the permit back.
+ */
+export interface ChatStream extends AsyncIterableIterator<ChatEvent> {
+  /** The whole answer; runs the stream by itself when nobody iterates. Rejections are already handled. */
+  readonly final: Promise<ChatResponse>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+export type OpenAttempt = (transport: ChatTransport, attempt: ChatAttempt) => Promise<Opened<null, ChatCompletion>>;
+export type RunStream = (
+  open: OpenAttempt,
+  signal: AbortSignal,
+) => Promise<{ value: null; ended: Promise<ChatResponse> }>;
+
+/** Beyond this many unread events the socket is paused. */
+const HIGH_WATER_EVENTS = 256;
+
+interface PendingRead {
+  resolve(result: IteratorResult<ChatEvent>): void;
+  reject(error: unknown): void;
+}
+
+export function createChatStream(
+  request: ChatRequest,
+  lifetime: { enter(): void; leave(): void },
+  run: RunStream,
+): ChatStream {
+  const controller = new AbortController();
+  const queue: ChatEvent[] = [];
+  let head = 0;
+  let reading: PendingRead | null = null;
+  let resume: (() => void) | null = null;
+  let started: Promise<ChatResponse> | null = null;
+  let state: "open" | "finished" | "failed" | "left" = "open";
+  let failure: unknown;
+  let iterated = false;
+
+  function deliver(events: readonly ChatEvent[]): void {
+    for (const event of events) queue.push(event);
+    if (reading !== null && head < queue.length) {
+      const waiting = reading;
+      reading = null;
+      waiting.resolve({ done: false, value: takeEvent() });
+    }
+  }
+
+  function takeEvent(): ChatEvent {
+    const event = queue[head]!;
+    head += 1;
+    if (head === queue.length) {
+      queue.length = 0;
+      head = 0;
+      const goOn = resume;
+      resume = null;
+      goOn?.();
+    }
+    return event;
+  }
+
+  /** Usage and finish are told once, from the booked facts; a transport's own wait for nobody. */
+  const isContent = (event: ChatEvent): boolean => event.type !== "usage" && event.type !== "finish";
+
+  const open: OpenAttempt = (transport, attempt) =>
+    new Promise((resolve, reject) => {
+      let isOpen = false;
+      const sink: ChatSink = {
+        push(events) {
+          const content = events.filter(isContent);
+          if (content.length === 0) return true;
+          // The commit point: before it everything may be retried, after it nothing.
+          if (!isOpen) resolve({ value: null, done });
+          isOpen = true;
+          deliver(content);
+          return !iterated || queue.length - head < HIGH_WATER_EVENTS;
+        },
+        whenReady(goOn) {
+          if (queue.length === head) goOn();
+          else resume = goOn;
+        },
+      };
+      // One turn later, so that a transport may push at once.
+      const done = Promise.resolve().then(() => transport.complete({ ...attempt, sink }));
+      done.then(
+        () => resolve({ value: null, done }),
+        (error) => (isOpen ? undefined : reject(error)),
+      );
+    });
+
+  function start(): Promise<ChatResponse> {
+    started ??= runToEnd();
+    return started;
+  }
+
+  async function runToEnd(): Promise<ChatResponse> {
+    lifetime.enter();
+    const { signal } = request;
+    const onAbort = (): void => controller.abort(signal?.reason);
+    if (signal?.aborted === true) onAbort();
+    else signal?.addEventListener("abort", onAbort, { once: true });
+    try {
+      const opened = await run(open, controller.signal);
+      const response = await opened.ended;
+      deliver([
+        { type: "usage", usage: response.usage },
+        { type: "finish", finishReason: response.finishReason, rawFinishReason: response.rawFinishReason },
+      ]);
+      if (state === "open") state = "finished";
+      wakeReader();
+      return response;
+    } catch (error) {
+      failure = error;
+      if (state === "open") state = "failed";
+      wakeReader();
+      throw error;
+    } finally {
+      signal?.removeEventListener("abort", onAbort);
+      lifetime.leave();
+    }
+  }
+
+  /** Nothing more will come: a reader that still waits gets the end. */
+  function wakeReader(): void {
+    const waiting = reading;
+    reading = null;
+    if (waiting === null) return;
+    if (state === "failed") waiting.reject(failure);
+    else waiting.resolve({ done: true, value: undefined });
+  }
+
+  async function next(): Promise<IteratorResult<ChatEvent>> {
+    iterated = true;
+    handled(start());
+    if (state === "left") return { done: true, value: undefined };
+    // A caller that aborted doesn't get what had been buffered; a broken stream first gives what had arrived.
+    if (head < queue.length && !(state === "failed" && controller.signal.aborted))
+      return { done: false, value: takeEvent() };
+    if (state === "failed") {
+      state = "left";
+      throw failure;
+    }
+    if (state === "finished") return { done: true, value: undefined };
+    return new Promise((resolve, reject) => {
+      reading = { resolve, reject };
+    });
+  }
+
+  async function leave(): Promise<void> {
+    const running = started;
+    const wasOpen = state === "open";
+    state = "left";
+    queue.length = 0;
+    head = 0;
+    if (wasOpen) controller.abort(new DOMException("the consumer left the stream", "AbortError"));
+    wakeReader();
+    await running?.catch(() => {});
+  }
+
+  return {
+    get final() {
+      return handled(start());
+    },
+    next,
+    async return() {
+      await leave();
+      return { done: true, value: undefined };
+    },
+    async throw(error: unknown) {
+      await leave();
+      throw error;
+    },
+    [Symbol.asyncIterator]() {
+      return this;
+    },
+    async [Symbol.asyncDispose]() {
+      await leave();
+    },
+  };
+}
+
+/** The same promise; a rejection that nobody listens to must not end the process. */
+function handled<T>(promise: Promise<T>): Promise<T> {
+  promise.catch(() => {});
+  return promise;
+}

@@ -1,0 +1,137 @@
+import type { ChatCompletion, ChatRequest, ChatResponse } from "../domain/chat.js";
+import type { SourceConfig } from "../domain/source.js";
+import { RequestRejectedError } from "../errors.js";
+import type { GovernEnvironment } from "../governance/call.js";
+import { govern } from "../governance/govern.js";
+import type { Answered, CallOptions, Governed } from "../governance/operation.js";
+import type { ChatTransport } from "../ports/transport.js";
+import { type AbleSources, chatOperation } from "./chat-operation.js";
+import { checkRequest } from "./chat-request.js";
+import { type ChatStream, createChatStream } from "./chat-stream.js";
+
+export interface ChatClient {
+  chat(request: ChatRequest): Promise<ChatResponse>;
+  stream(request: ChatRequest): ChatStream;
+}
+
+/** Told when a call begins and when everything about it is booked, so that closing can wait. `enter` may throw. */
+export interface CallLifetime {
+  enter(): void;
+  leave(): void;
+}
+
+/** Chat on the governed loop: the client only states its operation and builds the response. */
+export function createChatClient(
+  environment: GovernEnvironment,
+  transport: ChatTransport,
+  lifetime: CallLifetime,
+): ChatClient {
+  const able = sourcesByModel(environment);
+
+  async function chat(request: ChatRequest): Promise<ChatResponse> {
+    lifetime.enter();
+    try {
+      return await governedChat(request);
+    } finally {
+      lifetime.leave();
+    }
+  }
+
+  async function governedChat(request: ChatRequest): Promise<ChatResponse> {
+    const messagesJson = checkRequest(request, "chat");
+    const operation = chatOperation("chat", request, messagesJson, able(request.model), async (attempt) => {
+      const completion = await transport.complete(attempt);
+      return { value: null, done: completion };
+    });
+    const governed = await govern(environment, operation, callOptions(request, request.signal));
+    return chatResponse(governed, await governed.ended);
+  }
+
+  function stream(request: ChatRequest): ChatStream {
+    return createChatStream(request, lifetime, async (openChat, signal) => {
+      const messagesJson = checkRequest(request, "chat_stream");
+      if ((request.sampling?.n ?? 1) > 1) {
+        throw new RequestRejectedError("stream() answers one choice; use chat() for n > 1", {
+          operation: "chat_stream",
+        });
+      }
+      const operation = chatOperation("chat_stream", request, messagesJson, able(request.model), (attempt) =>
+        openChat(transport, attempt),
+      );
+      const governed = await govern(environment, operation, callOptions(request, signal));
+      return {
+        value: governed.value,
+        ended: Promise.resolve(governed.ended).then((answered) => chatResponse(governed, answered)),
+      };
+    });
+  }
+
+  return { chat, stream };
+}
+
+function callOptions(request: ChatRequest, signal: AbortSignal | undefined): CallOptions {
+  const { deadlineMs, priority, failover, sessionId, parentCallId } = request;
+  return {
+    ...(signal === undefined ? {} : { signal }),
+    ...(deadlineMs === undefined ? {} : { deadlineMs }),
+    ...(priority === undefined ? {} : { priority }),
+    ...(failover === undefined ? {} : { failover }),
+    ...(sessionId === undefined ? {} : { sessionId }),
+    ...(parentCallId === undefined ? {} : { parentCallId }),
+  };
+}
+
+/** Which sources have a model; every other model is the caller's mistake. */
+function sourcesByModel(environment: GovernEnvironment): (model: string | undefined) => AbleSources {
+  const { config } = environment;
+  const known = new Map<string | undefined, AbleSources>();
+  const describe = (sources: readonly SourceConfig[]): AbleSources => ({
+    sources,
+    candidates: sources.map((source) => source.name),
+    countsTokens: config.global.tpm > 0 || sources.some((source) => source.tpm > 0),
+    chargesMaximum: sources.some((source) => source.tpmCharge === "max"),
+  });
+  known.set(undefined, describe(config.sources));
+  for (const { model } of config.sources) {
+    known.set(model, describe(config.sources.filter((source) => source.model === model)));
+  }
+  return (model) => {
+    const able = known.get(model);
+    if (able !== undefined) return able;
+    const models = [...new Set(config.sources.map((source) => source.model))].join(", ");
+    throw new RequestRejectedError(
+      `no source of scope ${config.scope} has the model ${JSON.stringify(model)}; configured: ${models || "none"}`,
+      { code: "model_not_found" },
+    );
+  };
+}
+
+const NANOS_PER_UNIT = 1e9;
+
+export function chatResponse(
+  governed: Governed<unknown, ChatCompletion>,
+  { completion, facts, costNanos }: Answered<ChatCompletion>,
+): ChatResponse {
+  return {
+    content: completion.content,
+    thinking: completion.thinking,
+    toolCalls: completion.toolCalls,
+    finishReason: completion.finishReason,
+    rawFinishReason: completion.rawFinishReason,
+    ...(completion.refusal === undefined ? {} : { refusal: completion.refusal }),
+    usage: facts.usage,
+    model: governed.source.model,
+    modelReported: completion.modelReported,
+    provider: governed.source.provider,
+    sourceName: governed.source.name,
+    callId: governed.callId,
+    requestId: governed.requestId,
+    latencyMs: completion.latencyMs,
+    ttftMs: completion.ttftMs,
+    attempts: governed.attempts,
+    cacheHit: false,
+    cost: costNanos === null ? null : Number(costNanos) / NANOS_PER_UNIT,
+    ...(completion.choices === undefined ? {} : { choices: completion.choices }),
+    ...(completion.logprobs === undefined ? {} : { logprobs: completion.logprobs }),
+  };
+}

@@ -1,0 +1,232 @@
+import { MemoryGovernor } from "./backends/memory/governor.js";
+import { createSystemRuntime } from "./backends/system.js";
+import { type ChatClient, createChatClient } from "./clients/chat.js";
+import type { ChatStream } from "./clients/chat-stream.js";
+import { type DotEnvSource, type Env, loadEnv, type Overrides, processEnv, proxyEnvOf } from "./config/env.js";
+import { limitConflicts } from "./config/invariants.js";
+import type { GatewayOptions } from "./config/options.js";
+import { type ResolvedScope, resolveScope } from "./config/resolve.js";
+import type { ProcessSettings } from "./config/schema.js";
+import type { ChatRequest, ChatResponse } from "./domain/chat.js";
+import type { ScopeConfig } from "./domain/scope.js";
+import { ConfigError } from "./errors.js";
+import { Dispatcher } from "./governance/dispatcher.js";
+import type { Governor, ScopeSnapshot } from "./ports/governor.js";
+import type { Recorder } from "./ports/recorder.js";
+import type { Runtime } from "./ports/runtime.js";
+import type { ChatTransport } from "./ports/transport.js";
+import { createTelemetry, type TelemetryEmitter } from "./telemetry/emitter.js";
+import { JsonlRecorder } from "./telemetry/jsonl.js";
+import { PricingTable } from "./telemetry/pricing.js";
+import { SqliteRecorder } from "./telemetry/sqlite.js";
+import { createWorkerId } from "./telemetry/worker-id.js";
+import { createOpenAiChatTransport } from "./transports/openai/chat.js";
+import { profileNameFor, profiles } from "./transports/openai/profiles.js";
+import { createRedactor } from "./transports/redact.js";
+
+export interface FromEnvOptions extends DotEnvSource {
+  /** Default: the environment of this process. */
+  readonly env?: Env;
+  /** Win over the environment; groups field by field, `sources` as a whole. */
+  readonly overrides?: Overrides;
+}
+
+/** The scope's state plus what waits in this process (spec 11). */
+export interface GatewaySnapshot extends ScopeSnapshot {
+  readonly waiting: { readonly count: number; readonly oldestMs: number };
+  /** Permits this process holds, and those it lost while still working on them. */
+  readonly leases: { readonly live: number; readonly lost: number };
+}
+
+/**
+ * A governed client of one scope. Composition root: here, and only here, adapters are made and put together.
+ *
+ * Constructing connects to nothing and throws ConfigError with every problem at once.
+ */
+export class GatewayClient {
+  readonly scope: string;
+  readonly #config: ScopeConfig;
+  readonly #chat: ChatClient;
+  readonly #dispatcher: SharedDispatcher;
+  readonly #telemetry: TelemetryEmitter | null;
+  readonly #transport: ChatTransport;
+  readonly #runtime: Runtime;
+  #open = 0;
+  #closing: Promise<void> | null = null;
+  #whenIdle: (() => void) | null = null;
+
+  constructor(options: GatewayOptions) {
+    const resolved = resolveScope(options, { detectProfile: profileNameFor, profileNames: Object.keys(profiles) });
+    const { config } = resolved;
+    this.scope = config.scope;
+    this.#config = config;
+    this.#runtime = options.runtime ?? createSystemRuntime();
+    const worker = createWorkerId(this.#runtime);
+    const governor = governorFor(options.governor, config, this.#runtime);
+    this.#dispatcher = shareDispatcher(governor, config, this.#runtime, worker);
+    this.#telemetry = telemetryFor(options, resolved, this.#runtime, worker);
+    this.#transport =
+      options.transport ??
+      createOpenAiChatTransport({
+        runtime: this.#runtime,
+        proxyEnv: options.proxyEnv ?? proxyEnvOf(processEnv()),
+      });
+    const environment = {
+      config,
+      runtime: this.#runtime,
+      dispatcher: this.#dispatcher.dispatcher,
+      telemetry: this.#telemetry,
+      pricing: options.pricing ?? null,
+      selector: typeof options.selector === "object" ? options.selector : null,
+    };
+    this.#chat = createChatClient(environment, this.#transport, {
+      enter: () => this.#enter(),
+      leave: () => this.#leave(),
+    });
+  }
+
+  /**
+   * Reads `{SCOPE}__…` and the process-wide `PGW_…` keys (docs/configuration.md). Telemetry and prices named there are
+   * opened too. Throws ConfigError with every problem by its key.
+   */
+  static fromEnv(scope: string, { env = processEnv(), overrides, ...source }: FromEnvOptions = {}): GatewayClient {
+    const loaded = loadEnv(scope, env, {
+      ...source,
+      ...(overrides === undefined ? {} : { overrides }),
+      detectProfile: profileNameFor,
+      profileNames: Object.keys(profiles),
+    });
+    return new GatewayClient({ ...processOptions(loaded.process), ...loaded.options });
+  }
+
+  /** Models of the enabled sources. */
+  get models(): readonly string[] {
+    return [...new Set(this.#config.sources.map((source) => source.model))];
+  }
+
+  /**
+   * Sends one chat request through the loop and resolves with the complete answer.
+   * Rejects with RequestRejectedError, ResultInvalidError, a GatewayUnavailableError ("try later"),
+   * SourceNotConfiguredError, or exactly the reason of the caller's signal.
+   */
+  chat(request: ChatRequest): Promise<ChatResponse> {
+    return this.#chat.chat(request);
+  }
+
+  /** A stream of typed events; see ChatStream. Lazy: nothing happens before the first `next()` or `.final`. */
+  stream(request: ChatRequest): ChatStream {
+    return this.#chat.stream(request);
+  }
+
+  /** What is used, what is broken and who waits, right now. Rejects with GovernanceBackendError. */
+  async snapshot(): Promise<GatewaySnapshot> {
+    const { dispatcher } = this.#dispatcher;
+    return { ...(await dispatcher.snapshot()), waiting: dispatcher.waiting(), leases: dispatcher.leases() };
+  }
+
+  /** Waits for the calls in flight, writes the telemetry and closes the sockets. New calls are refused. */
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  async #close(): Promise<void> {
+    if (this.#open > 0) await new Promise<void>((resolve) => (this.#whenIdle = resolve));
+    await this.#telemetry?.close();
+    await this.#transport.close();
+    this.#dispatcher.release();
+  }
+
+  #enter(): void {
+    if (this.#closing !== null) {
+      throw new ConfigError([
+        { key: `client of scope ${this.scope}`, problem: "is closed", remedy: "Make the call before close()." },
+      ]);
+    }
+    this.#open += 1;
+  }
+
+  #leave(): void {
+    this.#open -= 1;
+    if (this.#open === 0) this.#whenIdle?.();
+  }
+}
+
+function governorFor(given: Governor | undefined, config: ScopeConfig, runtime: Runtime): Governor {
+  if (given === undefined) return new MemoryGovernor({ ...config, runtime });
+  if (given.scope !== config.scope) {
+    throw new ConfigError([
+      {
+        key: "governor",
+        value: given.scope,
+        problem: `governs scope ${given.scope}, the client is of scope ${config.scope}`,
+        remedy: "Give the client a governor of its own scope.",
+      },
+    ]);
+  }
+  if (given instanceof MemoryGovernor) {
+    const problems = limitConflicts(config, { ...config, sources: given.sources, global: given.global });
+    if (problems.length > 0) throw new ConfigError(problems);
+  }
+  return given;
+}
+
+interface SharedDispatcher {
+  readonly dispatcher: Dispatcher;
+  release(): void;
+}
+
+/** Clients that share a governor share its queue, so that order and limits hold over all of them. */
+const dispatchers = new WeakMap<Governor, { dispatcher: Dispatcher; users: number }>();
+
+function shareDispatcher(governor: Governor, config: ScopeConfig, runtime: Runtime, worker: string): SharedDispatcher {
+  let shared = dispatchers.get(governor);
+  if (shared === undefined) {
+    const { leaseTtlMs, leaseRenewal } = config;
+    shared = { dispatcher: new Dispatcher({ governor, runtime, worker, leaseTtlMs, leaseRenewal }), users: 0 };
+    dispatchers.set(governor, shared);
+  }
+  const { dispatcher } = shared;
+  shared.users += 1;
+  return {
+    dispatcher,
+    release() {
+      shared.users -= 1;
+      if (shared.users > 0) return;
+      dispatchers.delete(governor);
+      dispatcher.close();
+    },
+  };
+}
+
+function telemetryFor(
+  options: GatewayOptions,
+  { config, telemetry }: ResolvedScope,
+  runtime: Runtime,
+  worker: string,
+): TelemetryEmitter | null {
+  const given = options.telemetry ?? "none";
+  if (given === "none") return null;
+  const recorders = Array.isArray(given) ? (given as readonly Recorder[]) : [given as Recorder];
+  if (recorders.length === 0) return null;
+  const redactors = config.sources.map(createRedactor);
+  const redact = (text: string): string => redactors.reduce((clean, mask) => mask(clean), text);
+  return createTelemetry({ recorders, runtime, worker, redact, ...telemetry });
+}
+
+/** What the process-wide settings add to a client made from the environment. */
+function processOptions(settings: ProcessSettings): Partial<GatewayOptions> {
+  const recorders = (settings.telemetryBackends ?? []).map((backend) =>
+    backend === "jsonl" ? new JsonlRecorder(settings.jsonlPath) : new SqliteRecorder(settings.sqlitePath),
+  );
+  const level = settings.logLevel;
+  return {
+    runtime: createSystemRuntime({ level }),
+    ...(recorders.length === 0 ? {} : { telemetry: recorders }),
+    ...(settings.pricingPath === undefined ? {} : { pricing: PricingTable.fromFile(settings.pricingPath) }),
+  };
+}

@@ -1,0 +1,110 @@
+import type { OperationKind } from "../domain/record.js";
+import type { ScopeConfig } from "../domain/scope.js";
+import type { SourceConfig } from "../domain/source.js";
+import type { Usage } from "../domain/usage.js";
+import type { Telemetry } from "../ports/recorder.js";
+import type { Runtime } from "../ports/runtime.js";
+import type { Selector } from "../ports/selector.js";
+import type { Dispatcher } from "./dispatcher.js";
+import { createInterrupt, type Interrupt } from "./interrupt.js";
+import type { CallOptions, Operation } from "./operation.js";
+import { createStallClock, type StallClock } from "./stall-clock.js";
+
+/** What the loop works with; one per client. */
+export interface GovernEnvironment {
+  readonly config: ScopeConfig;
+  readonly runtime: Runtime;
+  readonly dispatcher: Dispatcher;
+  readonly telemetry: Telemetry | null;
+  readonly pricing: { costNanos(model: string, usage: Usage): bigint | null } | null;
+  /** A user's own order; null = the governor selects. */
+  readonly selector: Selector | null;
+}
+
+/** Everything one call remembers between its attempts. Never shared between calls. */
+export interface Call {
+  readonly environment: GovernEnvironment;
+  readonly operation: Operation<unknown, unknown>;
+  readonly kind: OperationKind;
+  readonly options: CallOptions;
+  readonly requestId: string;
+  readonly startedMs: number;
+  /** Queue position, kept through every retry. */
+  readonly sequence: number;
+  readonly interrupt: Interrupt;
+  readonly clock: StallClock;
+  readonly failover: boolean;
+  /** Who may still be asked. */
+  sources: readonly SourceConfig[];
+  candidates: readonly string[];
+  /** Counted failures. */
+  fails: number;
+  /** Sends, whatever came of them. */
+  attempts: number;
+  rateLimits: number;
+  staleSockets: number;
+  failedHere: readonly string[];
+  limitedHere: readonly string[];
+  /** Sources that turned out dead in this call, with what they said. */
+  deadHere: Map<string, Error> | null;
+  lastFailure: Error | null;
+  /** Progress elsewhere lets the call wait beyond its own stall window until this moment. */
+  patienceUntilMs: number;
+  /** The row that ends the call has been written. */
+  finalRowWritten: boolean;
+}
+
+const NOBODY: readonly string[] = [];
+
+export function startCall(
+  environment: GovernEnvironment,
+  operation: Operation<unknown, unknown>,
+  options: CallOptions,
+): Call {
+  const { runtime, config, dispatcher } = environment;
+  const startedMs = runtime.now();
+  return {
+    environment,
+    operation,
+    kind: operation.kind,
+    options,
+    requestId: runtime.uuid(),
+    startedMs,
+    sequence: dispatcher.nextSequence(),
+    interrupt: createInterrupt(runtime, options.signal, options.deadlineMs ?? config.deadlineMs),
+    clock: createStallClock(startedMs),
+    failover: (options.failover ?? config.failover) === "on",
+    sources: operation.sources,
+    candidates: operation.candidates,
+    fails: 0,
+    attempts: 0,
+    rateLimits: 0,
+    staleSockets: 0,
+    failedHere: NOBODY,
+    limitedHere: NOBODY,
+    deadHere: null,
+    lastFailure: null,
+    patienceUntilMs: 0,
+    finalRowWritten: false,
+  };
+}
+
+/** Narrows who may still be asked. */
+export function keepSources(call: Call, keep: (source: SourceConfig) => boolean): void {
+  call.sources = call.sources.filter(keep);
+  call.candidates = call.sources.map((source) => source.name);
+}
+
+export function sourceNamed(call: Call, name: string): SourceConfig | undefined {
+  return call.operation.sources.find((source) => source.name === name);
+}
+
+export function withName(names: readonly string[], name: string): readonly string[] {
+  return names.includes(name) ? names : [...names, name];
+}
+
+/** What is left of the stall window at this moment; more when the scope as a whole makes progress. */
+export function patienceMs(call: Call, nowMs: number): number {
+  const ownMs = call.environment.config.backpressure.stallWindowMs - call.clock.stalledMs(nowMs);
+  return Math.max(ownMs, call.patienceUntilMs - nowMs);
+}

@@ -1,0 +1,213 @@
+import { judge } from "../domain/judgement.js";
+import { PolyGatewayError, TransientError } from "../errors.js";
+import { Attempt } from "./attempt.js";
+import { textOf } from "./backend-errors.js";
+import { type Call, type GovernEnvironment, keepSources, sourceNamed, startCall } from "./call.js";
+import { neverFits, noSources, tooLarge } from "./call-ends.js";
+import { endAfter, pauseBeforeRetry } from "./exhaustion.js";
+import { nextStep } from "./next-step.js";
+import type { Answered, CallOptions, Governed, Opened, Operation, PartialFacts } from "./operation.js";
+import { getPermit, interruptionError, type Permit, stallError } from "./permit.js";
+import { costOf, recordAnswer, recordFailure, recordTerminal } from "./rows.js";
+import { settleAttempt, tokensOfFailure } from "./settle.js";
+
+/**
+ * THE loop: every kind of call is admitted, attempted, judged and booked here and nowhere else (spec 02 §2).
+ *
+ * Resolves when the operation has opened: for a plain call with everything done, for a stream at its commit point (then
+ * `ended` settles when reading is over). Rejects with RequestRejectedError, ResultInvalidError, a
+ * GatewayUnavailableError, SourceNotConfiguredError, or exactly the caller's abort reason. Leaves no lease, probe, timer
+ * or listener behind, whatever happens, and exactly one final telemetry row.
+ */
+export async function govern<Value, Completion>(
+  environment: GovernEnvironment,
+  operation: Operation<Value, Completion>,
+  options: CallOptions,
+): Promise<Governed<Value, Completion>> {
+  const call = startCall(environment, operation as Operation<unknown, unknown>, options);
+  try {
+    const governed = await attemptUntilOpened(call);
+    if (!(governed.ended instanceof Promise)) call.interrupt.dispose();
+    return governed as Governed<Value, Completion>;
+  } catch (error) {
+    call.interrupt.dispose();
+    throw await ended(call, error);
+  }
+}
+
+/** The last word of a failed call: its terminal row, unless an attempt's row was the final one. */
+async function ended(call: Call, error: unknown): Promise<unknown> {
+  if (PolyGatewayError.isInstance(error)) error.operation ??= call.kind;
+  if (!call.finalRowWritten) await recordTerminal(call, error);
+  return error;
+}
+
+async function attemptUntilOpened(call: Call): Promise<Governed<unknown, unknown>> {
+  const { runtime } = call.environment;
+  if (call.sources.length === 0) throw noSources(call);
+  if (neverFits(call)) throw tooLarge(call);
+  for (;;) {
+    if (call.interrupt.fired !== null) throw interruptionError(call, call.interrupt.fired);
+    const stall = call.attempts > 0 ? await stallError(call) : null;
+    if (stall !== null) throw stall;
+    const answer = getPermit(call, runtime.uuid());
+    const permit = answer instanceof Promise ? await answer : answer;
+    const attempt = startAttempt(call, permit);
+    const stopListening = call.interrupt.listen((i) => attempt.abort(i, interruptionError(call, i)));
+    let opened: Opened<unknown, unknown> | null;
+    try {
+      opened = await send(attempt);
+    } catch (error) {
+      stopListening();
+      await afterFailure(attempt, error, true);
+      continue;
+    }
+    if (opened === null) {
+      stopListening();
+      continue;
+    }
+    if (opened.done instanceof Promise) return openedStream(attempt, opened.value, opened.done);
+    stopListening();
+    return governed(attempt, opened.value, await succeed(attempt, opened.done));
+  }
+}
+
+function startAttempt(call: Call, permit: Permit): Attempt {
+  const source = sourceNamed(call, permit.grant.source)!;
+  if (!call.failover && call.sources.length > 1) keepSources(call, (other) => other.name === source.name);
+  return new Attempt(call, source, permit.grant, permit.waitedMs);
+}
+
+/** null = nothing left: the permit was older than its lease (a frozen process), it goes back and the call asks again. */
+async function send(attempt: Attempt): Promise<Opened<unknown, unknown> | null> {
+  const { call, grant, source } = attempt;
+  const { runtime, telemetry, config } = call.environment;
+  const committed = telemetry?.open({
+    callId: attempt.callId,
+    requestId: call.requestId,
+    scope: config.scope,
+    sourceName: source.name,
+    worker: telemetry.worker,
+    startedAtMs: runtime.wallNow(),
+    estTokens: grant.reservedTokens,
+  });
+  if (committed !== undefined) await committed;
+  if (attempt.aborted) throw attempt.abortReason;
+  if (runtime.now() - attempt.startedMs >= grant.leaseTtlMs) {
+    await giveBackUnsent(attempt);
+    return null;
+  }
+  return call.operation.attempt(source, attempt);
+}
+
+async function giveBackUnsent(attempt: Attempt): Promise<void> {
+  const { call } = attempt;
+  settleAttempt(attempt, "cancelled", 0);
+  await recordFailure(
+    attempt,
+    new Error("returned unsent: the permit was older than its lease"),
+    "cancelled",
+    null,
+    false,
+  );
+  call.clock.end(attempt.mark, call.environment.runtime.now(), false);
+}
+
+async function succeed(attempt: Attempt, completion: unknown): Promise<Answered<unknown>> {
+  const { call } = attempt;
+  const facts = call.operation.describeReply(completion);
+  settleAttempt(attempt, "success", facts.usage.totalTokens);
+  const costNanos = costOf(attempt, facts.usage);
+  const committed = recordAnswer(attempt, facts, costNanos);
+  if (committed !== undefined) await committed;
+  call.clock.end(attempt.mark, call.environment.runtime.now(), true);
+  return { completion, facts, costNanos };
+}
+
+function governed(
+  attempt: Attempt,
+  value: unknown,
+  end: Answered<unknown> | Promise<Answered<unknown>>,
+): Governed<unknown, unknown> {
+  const { call, source, callId } = attempt;
+  return { value, source, callId, requestId: call.requestId, attempts: call.attempts, ended: end };
+}
+
+/** The consumer has its first event: from here on nothing is retried. */
+function openedStream(attempt: Attempt, value: unknown, done: Promise<unknown>): Governed<unknown, unknown> {
+  const { call } = attempt;
+  const end = readToEnd(attempt, done).finally(() => call.interrupt.dispose());
+  // Nobody may be listening; an unhandled rejection would end the process.
+  end.catch(() => {});
+  return governed(attempt, value, end);
+}
+
+async function readToEnd(attempt: Attempt, done: Promise<unknown>): Promise<Answered<unknown>> {
+  let completion: unknown;
+  try {
+    completion = await done;
+  } catch (error) {
+    try {
+      await afterFailure(attempt, error, false);
+    } catch (end) {
+      throw await ended(attempt.call, end);
+    }
+  }
+  return succeed(attempt, completion);
+}
+
+/**
+ * Books a failed attempt and decides. Returns when the call is to be tried again, else throws its end.
+ * Settling comes first, so that no row or pause holds a permit.
+ */
+async function afterFailure(attempt: Attempt, thrown: unknown, mayRetry: boolean): Promise<void> {
+  const { call } = attempt;
+  const partial = partialOf(attempt, thrown);
+  if (attempt.interruption !== null) return endInterrupted(attempt, partial);
+  const error = asAttemptError(attempt, thrown);
+  const judgement = judge(error);
+  settleAttempt(attempt, judgement.outcome, tokensOfFailure(attempt, error, partial), error);
+  const step = nextStep(call, attempt.source, attempt.grant.probe, judgement, error);
+  const isEnd = step.kind === "throw" || !mayRetry;
+  const final =
+    isEnd &&
+    (judgement.failure === "rejected" || judgement.failure === "rejected_by_model" || judgement.failure === "invalid");
+  const committed = recordFailure(attempt, error, judgement.recordOutcome, partial, final);
+  if (committed !== undefined) await committed;
+  call.clock.end(attempt.mark, call.environment.runtime.now(), step.counted);
+  if (isEnd) throw error;
+  if (step.kind === "exhausted") throw await endAfter(call, step.reason, error);
+  if (step.backoff) await pauseBeforeRetry(call, error);
+}
+
+async function endInterrupted(attempt: Attempt, partial: PartialFacts | null): Promise<never> {
+  const { call, abortReason, interruption } = attempt;
+  settleAttempt(attempt, "cancelled", tokensOfFailure(attempt, null, partial));
+  const byCaller = interruption?.kind === "caller";
+  const committed = recordFailure(attempt, abortReason, "cancelled", partial, byCaller);
+  if (committed !== undefined) await committed;
+  call.clock.end(attempt.mark, call.environment.runtime.now(), true);
+  if (!byCaller && PolyGatewayError.isInstance(abortReason) && attempt.partialSoFar !== null) {
+    abortReason.partial = attempt.partialSoFar();
+  }
+  throw abortReason;
+}
+
+function partialOf(attempt: Attempt, error: unknown): PartialFacts | null {
+  const partial = PolyGatewayError.isInstance(error)
+    ? error.partial
+    : attempt.aborted
+      ? attempt.partialSoFar?.()
+      : undefined;
+  return partial === undefined ? null : attempt.call.operation.describePartial(partial);
+}
+
+/** A transport that throws something of its own must not take the call out of the taxonomy. */
+function asAttemptError(attempt: Attempt, thrown: unknown): PolyGatewayError {
+  if (PolyGatewayError.isInstance(thrown)) return thrown;
+  return new TransientError(`${attempt.source.name} transient failure: ${textOf(thrown)}`, {
+    code: "upstream_error",
+    sourceName: attempt.source.name,
+    cause: thrown,
+  });
+}

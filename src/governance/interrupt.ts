@@ -1,0 +1,70 @@
+import type { Runtime } from "../ports/runtime.js";
+
+/** Why a call must stop now: its caller left (the signal's own reason), or its deadline passed. */
+export type Interruption = { readonly kind: "caller"; readonly reason: unknown } | { readonly kind: "deadline" };
+
+/**
+ * The two things that may end a call from outside, as one: one listener on the caller's signal and one timer per call,
+ * whatever the call is doing.
+ */
+export interface Interrupt {
+  readonly fired: Interruption | null;
+  /** Milliseconds left until the deadline; Infinity without one. */
+  remainingMs(): number;
+  /** Calls back once, when it fires; the returned function takes the listener away. One listener at a time. */
+  listen(listener: (interruption: Interruption) => void): () => void;
+  /** Removes listener and timer. */
+  dispose(): void;
+}
+
+const nothing = (): void => {};
+
+/** Shared by all calls that have neither signal nor deadline. */
+const NEVER: Interrupt = {
+  fired: null,
+  remainingMs: () => Infinity,
+  listen: () => nothing,
+  dispose: nothing,
+};
+
+export function createInterrupt(
+  runtime: Runtime,
+  signal: AbortSignal | undefined,
+  deadlineMs: number | undefined,
+): Interrupt {
+  if (signal === undefined && deadlineMs === undefined) return NEVER;
+  const endsAtMs = deadlineMs === undefined ? Infinity : runtime.now() + deadlineMs;
+  let fired: Interruption | null = signal?.aborted === true ? { kind: "caller", reason: signal.reason } : null;
+  let listener: ((interruption: Interruption) => void) | null = null;
+
+  function fire(interruption: Interruption): void {
+    if (fired !== null) return;
+    fired = interruption;
+    const told = listener;
+    listener = null;
+    told?.(interruption);
+  }
+
+  const onAbort = (): void => fire({ kind: "caller", reason: signal?.reason });
+  signal?.addEventListener("abort", onAbort, { once: true });
+  const cancelTimer =
+    deadlineMs === undefined ? nothing : runtime.setTimer(deadlineMs, () => fire({ kind: "deadline" }));
+
+  return {
+    get fired() {
+      return fired;
+    },
+    remainingMs: () => endsAtMs - runtime.now(),
+    listen(next) {
+      listener = next;
+      return () => {
+        if (listener === next) listener = null;
+      };
+    },
+    dispose() {
+      listener = null;
+      signal?.removeEventListener("abort", onAbort);
+      cancelTimer();
+    },
+  };
+}

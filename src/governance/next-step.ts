@@ -1,0 +1,93 @@
+import type { Judgement } from "../domain/judgement.js";
+import type { SourceConfig } from "../domain/source.js";
+import type { UnavailableReason } from "../errors.js";
+import { type Call, keepSources, withName } from "./call.js";
+
+/**
+ * What follows a failed attempt (spec 02 §2, the loop): the failure goes to the caller, the call is exhausted,
+ * or it is tried again. `counted` = it was billed to `maxAttempts`; everything else is paid by the stall clock.
+ */
+export type NextStep =
+  | { readonly kind: "throw"; readonly counted: true }
+  | { readonly kind: "exhausted"; readonly reason: UnavailableReason; readonly counted: true }
+  | { readonly kind: "again"; readonly backoff: boolean; readonly counted: boolean };
+
+const THROW: NextStep = { kind: "throw", counted: true };
+const AT_ONCE: NextStep = { kind: "again", backoff: false, counted: false };
+const AFTER_BACKOFF: NextStep = { kind: "again", backoff: true, counted: true };
+/** A pool may hold several sockets that died together, but not for ever. */
+const MAX_STALE_SOCKETS = 5;
+
+function exhausted(reason: UnavailableReason): NextStep {
+  return { kind: "exhausted", reason, counted: true };
+}
+
+/** Books the failure in the call and decides. Changes only the call's own memory. */
+export function nextStep(
+  call: Call,
+  source: SourceConfig,
+  probe: boolean,
+  judgement: Judgement,
+  error: Error,
+): NextStep {
+  const oneSend = call.environment.config.retry.maxAttempts === 1;
+  if (judgement.failure === "stale_socket" && call.staleSockets < MAX_STALE_SOCKETS) {
+    call.staleSockets += 1;
+    return AT_ONCE;
+  }
+  switch (judgement.failure) {
+    case "param_dropped":
+      return AT_ONCE;
+    case "rejected":
+    case "invalid":
+      return THROW;
+    case "rejected_by_model":
+      return oneSend || !call.failover ? THROW : anotherModel(call, source, error);
+    case "rate_limited":
+      call.lastFailure = error;
+      return afterRateLimit(call, source, oneSend);
+    case "dead":
+      call.lastFailure = error;
+      return afterDeath(call, source, error, oneSend);
+    default:
+      call.lastFailure = error;
+      return afterTransient(call, source, probe, oneSend);
+  }
+}
+
+/** Sources with another model, or with a larger context, are tried once each. */
+function anotherModel(call: Call, failed: SourceConfig, error: Error): NextStep {
+  const overflow = (error as { code?: string }).code === "context_length";
+  keepSources(call, (source) => {
+    if (source.name === failed.name) return false;
+    if (source.model !== failed.model) return true;
+    return overflow && (source.contextTokens ?? 0) > (failed.contextTokens ?? Infinity);
+  });
+  return call.sources.length === 0 ? THROW : AT_ONCE;
+}
+
+function afterRateLimit(call: Call, source: SourceConfig, oneSend: boolean): NextStep {
+  const { maxRateLimited } = call.environment.config.retry;
+  call.rateLimits += 1;
+  call.limitedHere = withName(call.limitedHere, source.name);
+  if (oneSend || (maxRateLimited > 0 && call.rateLimits >= maxRateLimited)) return exhausted("quota_exhausted");
+  return AT_ONCE;
+}
+
+function afterDeath(call: Call, source: SourceConfig, error: Error, oneSend: boolean): NextStep {
+  call.deadHere ??= new Map();
+  call.deadHere.set(source.name, error);
+  keepSources(call, (other) => other.name !== source.name);
+  if (call.sources.length === 0) return exhausted("all_sources_dead");
+  return oneSend ? exhausted("retry_exhausted") : AT_ONCE;
+}
+
+function afterTransient(call: Call, source: SourceConfig, probe: boolean, oneSend: boolean): NextStep {
+  call.failedHere = withName(call.failedHere, source.name);
+  if (oneSend) return exhausted("retry_exhausted");
+  // A failed probe tells of the source, not of the call; else the oldest call would be burnt on probes.
+  if (probe) return AT_ONCE;
+  call.fails += 1;
+  if (call.fails >= call.environment.config.retry.maxAttempts) return exhausted("retry_exhausted");
+  return AFTER_BACKOFF;
+}

@@ -1,0 +1,78 @@
+import type { OperationKind } from "../domain/record.js";
+import type { SourceConfig } from "../domain/source.js";
+import type { Usage } from "../domain/usage.js";
+import type { PartialReply } from "../errors.js";
+import type { AttemptContext } from "../ports/transport.js";
+
+/**
+ * What a client tells the one loop about its kind of call (spec 01 "One loop, three kinds of call").
+ * `Value` goes to the caller; `Completion` is the whole answer, known when reading has ended.
+ */
+export interface Operation<Value, Completion> {
+  readonly kind: OperationKind;
+  /** Sources that can do this call, in the order they were configured. */
+  readonly sources: readonly SourceConfig[];
+  /** Their names; one array per client and selection, because equal calls are recognised by its identity. */
+  readonly candidates: readonly string[];
+  /** Estimated tokens of the prompt alone. */
+  readonly promptTokens: number;
+  /** Tokens to reserve at admission. */
+  readonly estTokens: number;
+  attempt(source: SourceConfig, context: AttemptContext): Promise<Opened<Value, Completion>>;
+  /** Columns 9 and 21 of a telemetry row; `source` null on a row without an attempt. */
+  describeRequest(source: SourceConfig | null): { messages: string | null; sampling: string | null };
+  describeReply(completion: Completion): ReplyFacts;
+  /** What arrived before an attempt failed; null when nothing did. */
+  describePartial(partial: PartialReply): PartialFacts;
+}
+
+/** An attempt that answered. For a plain call `done` is the completion, for a stream the promise of it. */
+export interface Opened<Value, Completion> {
+  readonly value: Value;
+  readonly done: Completion | Promise<Completion>;
+}
+
+export interface ReplyFacts {
+  readonly usage: Usage;
+  readonly response: string | null;
+  readonly thinking: string | null;
+  readonly modelReported: string | null;
+  readonly statusCode: number | null;
+  readonly finishReason: string | null;
+  readonly latencyMs: number;
+  readonly ttftMs: number | null;
+}
+
+export interface PartialFacts {
+  readonly usage: Usage;
+  readonly response: string | null;
+  readonly thinking: string | null;
+}
+
+/** How a call ended well: what the client needs to build its response. */
+export interface Answered<Completion> {
+  readonly completion: Completion;
+  readonly facts: ReplyFacts;
+  readonly costNanos: bigint | null;
+}
+
+export interface Governed<Value, Completion> {
+  readonly value: Value;
+  readonly source: SourceConfig;
+  readonly callId: string;
+  readonly requestId: string;
+  /** Sends of this call, this one included. */
+  readonly attempts: number;
+  /** Settled for a plain call; for a stream it settles when reading has ended and everything is booked. */
+  readonly ended: Answered<Completion> | Promise<Answered<Completion>>;
+}
+
+/** The caller's wishes for one call. */
+export interface CallOptions {
+  readonly signal?: AbortSignal;
+  readonly deadlineMs?: number;
+  readonly priority?: number;
+  readonly failover?: "on" | "off";
+  readonly sessionId?: string;
+  readonly parentCallId?: string;
+}

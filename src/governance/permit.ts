@@ -1,0 +1,139 @@
+import type { Grant, Refusal, Want } from "../domain/tick.js";
+import { GovernanceBackendError } from "../errors.js";
+import { type Call, patienceMs } from "./call.js";
+import { deadlinePassed, endByRefusal, isAllDead, isAllOpen, stalled } from "./call-ends.js";
+import type { Interruption } from "./interrupt.js";
+import type { QueueEntry } from "./want-queue.js";
+
+export interface Permit {
+  readonly grant: Grant;
+  readonly waitedMs: number;
+}
+
+/** Reasons that may end at any moment: their wait is a bound, not a prediction. */
+const ENDS_ANY_TIME: ReadonlySet<string> = new Set(["concurrency", "global_concurrency", "half_open"]);
+const BACKEND_RECHECK_MS = 1_000;
+
+/**
+ * Gets a permit for the next attempt; waits where the configuration allows it. Answers in the same turn when a slot is
+ * free. Throws the call's end: a scope-level error, RequestRejectedError, or the caller's own abort reason.
+ */
+export function getPermit(call: Call, leaseId: string): Permit | Promise<Permit> {
+  const { dispatcher, runtime, selector } = call.environment;
+  if (selector !== null) return getOrderedPermit(call, leaseId);
+  const entry = entryFor(call, wantFor(call, leaseId, call.candidates));
+  const askedMs = runtime.now();
+  const answer = dispatcher.admit(entry);
+  if (answer instanceof Promise) return waitForPermit(call, entry, answer, askedMs);
+  return permitFrom(call, answer, askedMs);
+}
+
+/** A user's selector sees the snapshot first. */
+async function getOrderedPermit(call: Call, leaseId: string): Promise<Permit> {
+  const { dispatcher, runtime, selector } = call.environment;
+  const askedMs = runtime.now();
+  const order = selector!.order(call.candidates, await dispatcher.snapshot());
+  const candidates = order.filter((name) => call.candidates.includes(name));
+  const want = { ...wantFor(call, leaseId, candidates.length > 0 ? candidates : call.candidates), ordered: true };
+  const entry = entryFor(call, want);
+  const answer = dispatcher.admit(entry);
+  return answer instanceof Promise ? waitForPermit(call, entry, answer, askedMs) : permitFrom(call, answer, askedMs);
+}
+
+function wantFor(call: Call, leaseId: string, candidates: readonly string[]): Want {
+  return {
+    leaseId,
+    callId: leaseId,
+    candidates,
+    failedHere: call.failedHere,
+    limitedHere: call.limitedHere,
+    estTokens: call.operation.estTokens,
+    priority: call.options.priority ?? 0,
+    waitedMs: 0,
+  };
+}
+
+function entryFor(call: Call, want: Want): QueueEntry {
+  return {
+    want,
+    sequence: call.sequence,
+    staysAfter: (refusal) => mayWait(call, refusal),
+    backendGraceMs: call.environment.config.backpressure.backendGraceMs,
+  };
+}
+
+/** Does waiting make sense after this refusal? (spec 02 §2, the loop) */
+function mayWait(call: Call, refusal: Refusal): boolean {
+  const { backpressure } = call.environment.config;
+  if (refusal.kind === "never" || isAllDead(refusal)) return false;
+  if (isAllOpen(refusal)) {
+    if (backpressure.whenOpen === "fail") return false;
+  } else if (backpressure.quotaFull === "fail_fast") return false;
+  const earliestMs = refusal.passedOver.some((passed) => ENDS_ANY_TIME.has(passed.reason)) ? 0 : refusal.waitHintMs;
+  const nowMs = call.environment.runtime.now();
+  return earliestMs <= patienceMs(call, nowMs) && earliestMs <= call.interrupt.remainingMs();
+}
+
+function permitFrom(call: Call, answer: Grant | Refusal, askedMs: number): Permit {
+  if ("kind" in answer) throw endByRefusal(call, answer);
+  return { grant: answer, waitedMs: call.environment.runtime.now() - askedMs };
+}
+
+async function waitForPermit(
+  call: Call,
+  entry: QueueEntry,
+  answer: Promise<Grant | Refusal>,
+  askedMs: number,
+): Promise<Permit> {
+  const { dispatcher } = call.environment;
+  const stopListening = call.interrupt.listen((i) => dispatcher.withdraw(entry, interruptionError(call, i)));
+  const stopPatience = watchPatience(call, (error) => dispatcher.withdraw(entry, error));
+  try {
+    return permitFrom(call, await answer, askedMs);
+  } finally {
+    stopListening();
+    stopPatience();
+  }
+}
+
+/** Checks the stall rule whenever the call's own allowance runs out while it waits. */
+function watchPatience(call: Call, giveUp: (error: unknown) => void): () => void {
+  const { runtime } = call.environment;
+  let stopped = false;
+  const arm = (delayMs: number) => runtime.setTimer(delayMs, () => void check());
+  const check = async (): Promise<void> => {
+    const error = await stallError(call).catch((failure: unknown) => failure);
+    if (stopped) return;
+    const recheck = GovernanceBackendError.isInstance(error) && call.environment.config.backpressure.backendGraceMs > 0;
+    if (error !== null && !recheck) return giveUp(error);
+    cancel = arm(recheck ? BACKEND_RECHECK_MS : Math.max(1, patienceMs(call, runtime.now())));
+  };
+  let cancel = arm(Math.max(0, patienceMs(call, runtime.now())));
+  return () => {
+    stopped = true;
+    cancel();
+  };
+}
+
+/**
+ * Stalled needs both: this call's window is used up AND the scope made no progress for as long (spec 02 §2).
+ * Progress elsewhere extends the call's patience instead. Resolves with the error, or null when the call may go on.
+ */
+export async function stallError(call: Call): Promise<Error | null> {
+  const { runtime, dispatcher, config } = call.environment;
+  const { stallWindowMs } = config.backpressure;
+  if (patienceMs(call, runtime.now()) > 0) return null;
+  const progressAgeMs = await dispatcher.progressAgeMs();
+  const nowMs = runtime.now();
+  if (progressAgeMs < stallWindowMs) {
+    call.patienceUntilMs = nowMs + stallWindowMs - progressAgeMs;
+    return null;
+  }
+  const snapshot = await dispatcher.snapshot();
+  return stalled(call, nowMs, snapshot.sources);
+}
+
+/** The caller's own reason passes untouched; a deadline is an end like the others. */
+export function interruptionError(call: Call, interruption: Interruption): unknown {
+  return interruption.kind === "caller" ? interruption.reason : deadlinePassed(call);
+}

@@ -1,0 +1,64 @@
+import type { Outcome } from "../domain/tick.js";
+import { type PolyGatewayError, SourceDeadError, TransientError } from "../errors.js";
+import type { Attempt } from "./attempt.js";
+import { lastErrorOf } from "./call-ends.js";
+import { unsentSettle } from "./dispatcher.js";
+import type { PartialFacts } from "./operation.js";
+
+/**
+ * Gives the permit back, once, with what the attempt taught. Never throws into the loop: the dispatcher keeps what the
+ * governor can't take now.
+ */
+export function settleAttempt(
+  attempt: Attempt,
+  outcome: Outcome,
+  actualTokens: number | null,
+  error: Error | null = null,
+): void {
+  if (attempt.settled) return;
+  attempt.settled = true;
+  const { grant, call, source } = attempt;
+  const { dispatcher, runtime } = call.environment;
+  if (!attempt.sent && outcome !== "success") {
+    dispatcher.settle({ ...unsentSettle(grant), outcome: outcome === "failure" ? "failure" : "cancelled" });
+    return;
+  }
+  dispatcher.settle({
+    leaseId: grant.leaseId,
+    source: grant.source,
+    epoch: grant.epoch,
+    probe: grant.probe,
+    windowId: grant.windowId,
+    reservedTokens: grant.reservedTokens,
+    actualTokens: source.tpmCharge === "max" ? null : actualTokens,
+    sent: true,
+    outcome,
+    durationMs: runtime.now() - attempt.startedMs,
+    ...rateLimitOf(error),
+    ...(error === null || outcome === "cancelled" ? {} : { lastError: lastErrorOf(error) }),
+  });
+}
+
+function rateLimitOf(error: Error | null): { retryAfterMs?: number; rateLimited?: "requests" | "tokens" | "unknown" } {
+  if (TransientError.isInstance(error) && error.rateLimited === true) {
+    return {
+      rateLimited: "unknown",
+      ...(error.retryAfterMs === undefined ? {} : { retryAfterMs: error.retryAfterMs }),
+    };
+  }
+  if (SourceDeadError.isInstance(error) && error.retryAfterMs !== undefined)
+    return { retryAfterMs: error.retryAfterMs };
+  return {};
+}
+
+/**
+ * Tokens a failed attempt is booked with (spec 02 §3): none when it was answered with an error status or nothing left;
+ * what it reported or showed when text had arrived; else (timeout, cut, reset) its prompt.
+ */
+export function tokensOfFailure(attempt: Attempt, error: unknown, partial: PartialFacts | null): number {
+  if (!attempt.sent) return 0;
+  const status = (error as PolyGatewayError | null)?.statusCode;
+  if (partial !== null) return partial.usage.totalTokens;
+  if (status !== undefined) return 0;
+  return attempt.call.operation.promptTokens;
+}

@@ -1,0 +1,160 @@
+import type { Refusal, Want } from "../domain/tick.js";
+
+/** One call waiting for its permit. */
+export interface QueueEntry {
+  readonly want: Want;
+  /** First-enqueue order of the call; a retried call keeps it, so it returns to its old position. */
+  readonly sequence: number;
+  /** Asked on every refusal that concerns this entry: stay in the queue, or leave with this refusal? */
+  readonly staysAfter: (refusal: Refusal) => boolean;
+  /** How long the entry waits out failures of the governor itself before it rejects. */
+  readonly backendGraceMs: number;
+}
+
+/**
+ * Entries that the governor would answer alike: same candidates, nothing tried yet or the same things tried.
+ * When the head of a group is refused, the rest need not be asked; other groups are not held up by it.
+ */
+export interface WantGroup {
+  readonly key: unknown;
+  /** Sorted by (priority, sequence). */
+  entries: QueueEntry[];
+  /** The last answer to its head; while set, the group isn't asked. */
+  blockedBy: Refusal | null;
+  /** When time alone may change that answer. */
+  blockedUntilMs: number;
+  /** The governor itself failed and the group waits it out. */
+  paused: boolean;
+  /** Entries that have not been told of any refusal yet. */
+  untold: QueueEntry[];
+}
+
+export interface WantQueue {
+  readonly groups: Map<unknown, WantGroup>;
+  size: number;
+}
+
+export function emptyWantQueue(): WantQueue {
+  return { groups: new Map(), size: 0 };
+}
+
+/** The common case shares one candidates array per client, so its identity is the key; else the names are. */
+function groupKey(want: Want): unknown {
+  if (want.failedHere.length === 0 && want.limitedHere.length === 0 && want.ordered !== true) return want.candidates;
+  return `${want.candidates.join()}|${want.failedHere.join()}|${want.limitedHere.join()}`;
+}
+
+export function goesBefore(a: QueueEntry, b: QueueEntry): boolean {
+  if (a.want.priority !== b.want.priority) return a.want.priority < b.want.priority;
+  return a.sequence < b.sequence;
+}
+
+export function enqueue(queue: WantQueue, entry: QueueEntry): WantGroup {
+  const key = groupKey(entry.want);
+  let group = queue.groups.get(key);
+  if (group === undefined) {
+    group = { key, entries: [], blockedBy: null, blockedUntilMs: 0, paused: false, untold: [] };
+    queue.groups.set(key, group);
+  }
+  const { entries } = group;
+  let index = entries.length;
+  if (index > 0 && goesBefore(entry, entries[index - 1]!)) index = insertionIndex(entries, entry);
+  if (index === entries.length) entries.push(entry);
+  else entries.splice(index, 0, entry);
+  // A new head may be what the old one was not: it has to be asked itself.
+  if (index === 0) group.blockedBy = null;
+  queue.size += 1;
+  return group;
+}
+
+function insertionIndex(entries: readonly QueueEntry[], entry: QueueEntry): number {
+  let low = 0;
+  let high = entries.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (goesBefore(entry, entries[middle]!)) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
+function groupOf(queue: WantQueue, entry: QueueEntry): WantGroup | undefined {
+  return queue.groups.get(groupKey(entry.want));
+}
+
+/** Removes an entry wherever it stands. Returns whether it was there. */
+export function dequeue(queue: WantQueue, entry: QueueEntry): boolean {
+  const group = groupOf(queue, entry);
+  if (group === undefined) return false;
+  const index = group.entries[0] === entry ? 0 : insertionIndex(group.entries, entry) - 1;
+  if (index < 0 || group.entries[index] !== entry) return false;
+  if (index === 0) group.entries.shift();
+  else group.entries.splice(index, 1);
+  if (group.entries.length === 0) queue.groups.delete(group.key);
+  queue.size -= 1;
+  return true;
+}
+
+/** The next entries worth asking, in queue order over all groups that are not blocked; at most `limit`. */
+export function nextToAsk(queue: WantQueue, limit: number): QueueEntry[] {
+  if (limit === 1) {
+    const first = firstToAsk(queue);
+    return first === null ? [] : [first];
+  }
+  const open: QueueEntry[] = [];
+  for (const group of queue.groups.values()) {
+    if (!isOpen(group)) continue;
+    for (let i = 0; i < group.entries.length && i < limit; i += 1) open.push(group.entries[i]!);
+  }
+  open.sort((a, b) => (goesBefore(a, b) ? -1 : 1));
+  return open.slice(0, limit);
+}
+
+function firstToAsk(queue: WantQueue): QueueEntry | null {
+  let first: QueueEntry | null = null;
+  for (const group of queue.groups.values()) {
+    if (!isOpen(group)) continue;
+    const head = group.entries[0]!;
+    if (first === null || goesBefore(head, first)) first = head;
+  }
+  return first;
+}
+
+function isOpen(group: WantGroup): boolean {
+  return group.blockedBy === null && !group.paused;
+}
+
+/** Blocks the entry's group and returns those of it who now learn of a refusal for the first time. */
+export function block(queue: WantQueue, entry: QueueEntry, refusal: Refusal, nowMs: number): QueueEntry[] {
+  const group = groupOf(queue, entry);
+  if (group === undefined) return [];
+  group.blockedBy = refusal;
+  group.blockedUntilMs = nowMs + refusal.waitHintMs;
+  const told = group.untold;
+  group.untold = [];
+  return told;
+}
+
+/** The governor failed: the entry's group is not asked until `resumeAll`. */
+export function pause(queue: WantQueue, entry: QueueEntry): void {
+  const group = groupOf(queue, entry);
+  if (group !== undefined) group.paused = true;
+}
+
+export function resumeAll(queue: WantQueue): void {
+  for (const group of queue.groups.values()) group.paused = false;
+}
+
+/** Something changed: every group may be asked again. */
+export function unblockAll(queue: WantQueue): void {
+  for (const group of queue.groups.values()) group.blockedBy = null;
+}
+
+/** The earliest moment at which time alone may let a blocked group go on; Infinity when none is blocked. */
+export function earliestUnblockMs(queue: WantQueue): number {
+  let earliest = Infinity;
+  for (const group of queue.groups.values()) {
+    if (group.blockedBy !== null) earliest = Math.min(earliest, group.blockedUntilMs);
+  }
+  return earliest;
+}

@@ -1,0 +1,82 @@
+/**
+ * PolyGateway: governed LLM calls. Start with `GatewayClient`.
+ */
+
+// For everyone
+export { MemoryGovernor, type MemoryGovernorOptions } from "./backends/memory/governor.js";
+// For authors of backends, recorders, selectors and transports
+export { createSystemRuntime } from "./backends/system.js";
+export type { ChatStream } from "./clients/chat-stream.js";
+export type {
+  BackpressureOptions,
+  BreakerOptions,
+  GatewayOptions,
+  LimitOptions,
+  PricingSource,
+  ProxyEnv,
+  RetryOptions,
+  SourceOptions,
+  TelemetryOptions,
+} from "./config/options.js";
+export type {
+  ChatChoice,
+  ChatCompletion,
+  ChatEvent,
+  ChatMessage,
+  ChatRequest,
+  ChatResponse,
+  ContentPart,
+  FinishReason,
+  Sampling,
+  ToolCall,
+} from "./domain/chat.js";
+export type { CallRecord, OpenAttempt, OperationKind, RecordOutcome } from "./domain/record.js";
+export { Secret } from "./domain/secret.js";
+export type { LimitConfig, LimitRule, SourceConfig, Transient400 } from "./domain/source.js";
+export type { Usage } from "./domain/usage.js";
+export {
+  AllSourcesExhausted,
+  CircuitOpenError,
+  ConfigError,
+  type ConfigProblem,
+  type ErrorCode,
+  GatewayUnavailableError,
+  GovernanceBackendError,
+  type PartialReply,
+  PolyGatewayError,
+  RequestRejectedError,
+  ResultInvalidError,
+  SourceDeadError,
+  SourceNotConfiguredError,
+  type SourceReason,
+  type SourceReasonDetail,
+  TransientError,
+  type UnavailableReason,
+} from "./errors.js";
+export { type FromEnvOptions, GatewayClient, type GatewaySnapshot } from "./gateway.js";
+export { gatherBounded } from "./gather-bounded.js";
+export type {
+  BreakerState,
+  GateName,
+  Governor,
+  GovernorEvent,
+  Grant,
+  Outcome,
+  Passed,
+  Refusal,
+  ScopeSnapshot,
+  Settle,
+  SourceSnapshot,
+  TickBatch,
+  TickReply,
+  Verdict,
+  Want,
+} from "./ports/governor.js";
+export type { CaptureMode, Recorder, RecorderStats } from "./ports/recorder.js";
+export type { CancelTimer, LogLevel, Runtime } from "./ports/runtime.js";
+export type { Selector } from "./ports/selector.js";
+export type { AttemptContext, ChatAttempt, ChatSink, ChatTransport } from "./ports/transport.js";
+export { JsonlRecorder } from "./telemetry/jsonl.js";
+export { PricingTable } from "./telemetry/pricing.js";
+export { type ProviderProfile, profiles } from "./transports/openai/profiles.js";
+export { VERSION } from "./version.js";
