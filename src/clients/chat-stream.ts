@@ -1,5 +1,6 @@
 import type { ChatCompletion, ChatEvent, ChatRequest, ChatResponse } from "../domain/chat.js";
 import type { Opened } from "../governance/operation.js";
+import { onSignal } from "../governance/signal-hub.js";
 import type { ChatAttempt, ChatSink, ChatTransport } from "../ports/transport.js";
 
 /**
@@ -101,9 +102,9 @@ export function createChatStream(
   async function runToEnd(): Promise<ChatResponse> {
     lifetime.enter();
     const { signal } = request;
-    const onAbort = (): void => controller.abort(signal?.reason);
-    if (signal?.aborted === true) onAbort();
-    else signal?.addEventListener("abort", onAbort, { once: true });
+    const abort = (reason: unknown): void => controller.abort(reason);
+    if (signal?.aborted === true) abort(signal.reason);
+    const leaveSignal = signal === undefined || signal.aborted ? undefined : onSignal(signal, abort);
     try {
       const opened = await run(open, controller.signal);
       const response = await opened.ended;
@@ -120,7 +121,7 @@ export function createChatStream(
       wakeReader();
       throw error;
     } finally {
-      signal?.removeEventListener("abort", onAbort);
+      leaveSignal?.();
       lifetime.leave();
     }
   }

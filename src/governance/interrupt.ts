@@ -1,4 +1,5 @@
 import type { Runtime } from "../ports/runtime.js";
+import { onSignal } from "./signal-hub.js";
 
 /** Why a call must stop now: its caller left (the signal's own reason), or its deadline passed. */
 export type Interruption = { readonly kind: "caller"; readonly reason: unknown } | { readonly kind: "deadline" };
@@ -45,8 +46,8 @@ export function createInterrupt(
     told?.(interruption);
   }
 
-  const onAbort = (): void => fire({ kind: "caller", reason: signal?.reason });
-  signal?.addEventListener("abort", onAbort, { once: true });
+  const leaveSignal =
+    signal === undefined || fired !== null ? nothing : onSignal(signal, (reason) => fire({ kind: "caller", reason }));
   const cancelTimer =
     deadlineMs === undefined ? nothing : runtime.setTimer(deadlineMs, () => fire({ kind: "deadline" }));
 
@@ -63,7 +64,7 @@ export function createInterrupt(
     },
     dispose() {
       listener = null;
-      signal?.removeEventListener("abort", onAbort);
+      leaveSignal();
       cancelTimer();
     },
   };
