@@ -12,8 +12,10 @@ import {
   type TakenAccounts,
   takeAll,
 } from "./accounting-queue.js";
-import { admissionError, textOf } from "./backend-errors.js";
+import { admissionError } from "./backend-errors.js";
+import { type BackendRetry, createBackendRetry } from "./backend-retry.js";
 import { createLiveLeases, type LiveLeases } from "./live-leases.js";
+import { type Answer, createWaiters } from "./waiters.js";
 import {
   block,
   dequeue,
@@ -30,8 +32,6 @@ import {
 
 /** A tick carries at most this many wants (spec 10 "One port"). */
 const MAX_WANTS = 32;
-const RETRY_FIRST_MS = 250;
-const RETRY_MAX_MS = 2_000;
 
 export interface DispatcherOptions {
   readonly governor: Governor;
@@ -40,16 +40,6 @@ export interface DispatcherOptions {
   readonly worker: string;
   readonly leaseTtlMs: number;
   readonly leaseRenewal: boolean;
-}
-
-type Answer = Grant | Refusal;
-
-interface Waiter {
-  resolve(answer: Answer): void;
-  reject(error: unknown): void;
-  readonly sinceMs: number;
-  /** Until when failures of the governor are waited out; null until the first one. */
-  graceUntilMs: number | null;
 }
 
 /** The entry being admitted, while its answer may still come in the same turn. */
@@ -68,8 +58,9 @@ export class Dispatcher {
   readonly #options: DispatcherOptions;
   readonly #queue = emptyWantQueue();
   readonly #accounts = emptyAccountingQueue();
-  readonly #waiters = new Map<QueueEntry, Waiter>();
+  readonly #waiters = createWaiters();
   readonly #live: LiveLeases;
+  readonly #retry: BackendRetry;
   readonly #unsubscribe: () => void;
   /** Entries whose tick failed in company; each is asked again by itself before it is told. */
   #alone: QueueEntry[] = [];
@@ -81,8 +72,6 @@ export class Dispatcher {
   #sendVerdicts = false;
   #instant: Instant | null = null;
   #hint: { readonly atMs: number; readonly cancel: CancelTimer } | null = null;
-  #cancelRetry: CancelTimer | null = null;
-  #failuresInARow = 0;
   #leasesLost = 0;
   #closed = false;
 
@@ -90,6 +79,10 @@ export class Dispatcher {
     this.#options = options;
     this.#live = createLiveLeases(options.runtime, options.leaseTtlMs, options.leaseRenewal, (leaseIds) => {
       this.#accounts.renew = leaseIds;
+      this.#wake();
+    });
+    this.#retry = createBackendRetry(options.runtime, options.governor.scope, () => {
+      resumeAll(this.#queue);
       this.#wake();
     });
     this.#unsubscribe = options.governor.onEvent(() => this.#wake());
@@ -121,9 +114,7 @@ export class Dispatcher {
   /** Takes a waiting entry out, e.g. because its caller left. A grant already on its way goes back by itself. */
   withdraw(entry: QueueEntry, reason: unknown): void {
     dequeue(this.#queue, entry);
-    const waiter = this.#waiters.get(entry);
-    this.#waiters.delete(entry);
-    waiter?.reject(reason);
+    this.#waiters.reject(entry, reason);
   }
 
   settle(settle: Settle): void {
@@ -153,10 +144,7 @@ export class Dispatcher {
   }
 
   waiting(): { count: number; oldestMs: number } {
-    const now = this.#options.runtime.now();
-    let oldestMs = 0;
-    for (const waiter of this.#waiters.values()) oldestMs = Math.max(oldestMs, now - waiter.sinceMs);
-    return { count: this.#waiters.size, oldestMs };
+    return this.#waiters.summary(this.#options.runtime.now());
   }
 
   /** Permits this process holds, and leases it lost while it still worked on them. */
@@ -170,7 +158,7 @@ export class Dispatcher {
     this.#hint?.cancel();
     this.#hint = null;
     this.#live.stop();
-    this.#cancelRetry?.();
+    this.#retry.stop();
   }
 
   #waitOrLeave(entry: QueueEntry, group: WantGroup, sinceMs: number): Answer | Promise<Answer> {
@@ -180,9 +168,7 @@ export class Dispatcher {
       dequeue(this.#queue, entry);
       return refusal;
     }
-    return new Promise((resolve, reject) => {
-      this.#waiters.set(entry, { resolve, reject, sinceMs, graceUntilMs: null });
-    });
+    return this.#waiters.wait(entry, sinceMs);
   }
 
   #wake(): void {
@@ -211,7 +197,7 @@ export class Dispatcher {
     const wants = nextToAsk(this.#queue, this.#wantsPerTick);
     // While an earlier failure is waited out, accounts stay back so that they can't spoil an admission.
     const accounts =
-      this.#cancelRetry === null && (wants.length > 0 || this.#hasUrgentAccounts()) ? this.#take() : NO_ACCOUNTS;
+      !this.#retry.isPending() && (wants.length > 0 || this.#hasUrgentAccounts()) ? this.#take() : NO_ACCOUNTS;
     if (wants.length === 0 && accounts === NO_ACCOUNTS) return false;
     this.#tick(accounts, wants);
     return true;
@@ -267,7 +253,7 @@ export class Dispatcher {
   }
 
   #tickAnswered(reply: TickReply, accounts: TakenAccounts, wants: readonly QueueEntry[]): void {
-    this.#failuresInARow = 0;
+    this.#retry.succeeded();
     if (accounts.renew.length > 0) this.#countLostLeases(reply, accounts);
     for (const grant of reply.grants) this.#granted(grant, wants);
     for (const refusal of reply.refusals) this.#refused(refusal, wants);
@@ -308,13 +294,8 @@ export class Dispatcher {
   }
 
   #answer(entry: QueueEntry, answer: Answer): void {
-    if (this.#instant?.entry === entry) {
-      this.#instant.answer = answer;
-      return;
-    }
-    const waiter = this.#waiters.get(entry);
-    this.#waiters.delete(entry);
-    waiter?.resolve(answer);
+    if (this.#instant?.entry === entry) this.#instant.answer = answer;
+    else this.#waiters.resolve(entry, answer);
   }
 
   /** Admission fails closed, accounting is kept (spec 02 §2 "Degradation goes by path"). */
@@ -324,7 +305,7 @@ export class Dispatcher {
     const dropped = giveBack(this.#accounts, accounts, now, this.#options.leaseTtlMs);
     if (dropped > 0)
       this.#warn("accounting was dropped: its leases ended before the governor could be told", { dropped });
-    if (hadAccounts) this.#retryLater(error);
+    if (hadAccounts) this.#retry.later(error);
     if (wants.length > 1 || (wants.length === 1 && hadAccounts)) {
       // What the accounts or a neighbour caused must not be taken out on a want.
       this.#alone.push(...wants);
@@ -341,20 +322,14 @@ export class Dispatcher {
       this.#options.governor.scope,
       candidates.length === 1 ? candidates[0] : undefined,
     );
-    const waiter = this.#waiters.get(entry);
-    if (entry.backendGraceMs > 0 && !SourceNotConfiguredError.isInstance(failure)) {
-      const graceUntilMs = waiter?.graceUntilMs ?? now + entry.backendGraceMs;
-      if (waiter !== undefined) waiter.graceUntilMs = graceUntilMs;
-      if (now < graceUntilMs) {
-        pause(this.#queue, entry);
-        this.#retryLater(error);
-        return;
-      }
+    if (!SourceNotConfiguredError.isInstance(failure) && this.#waiters.hasGrace(entry, now)) {
+      pause(this.#queue, entry);
+      this.#retry.later(error);
+      return;
     }
     dequeue(this.#queue, entry);
     if (this.#instant?.entry === entry) this.#instant.error = failure;
-    this.#waiters.delete(entry);
-    waiter?.reject(failure);
+    else this.#waiters.reject(entry, failure);
   }
 
   async #ask<T>(step: string, question: () => T | Promise<T>): Promise<T> {
@@ -363,18 +338,6 @@ export class Dispatcher {
     } catch (error) {
       throw admissionError(step, error, this.#options.governor.scope);
     }
-  }
-
-  #retryLater(error: unknown): void {
-    if (this.#cancelRetry !== null || this.#closed) return;
-    const delayMs = Math.min(RETRY_MAX_MS, RETRY_FIRST_MS * 2 ** Math.min(this.#failuresInARow, 8));
-    if (this.#failuresInARow === 0) this.#warn(`the governor does not answer and is asked again: ${textOf(error)}`, {});
-    this.#failuresInARow += 1;
-    this.#cancelRetry = this.#options.runtime.setTimer(delayMs, () => {
-      this.#cancelRetry = null;
-      resumeAll(this.#queue);
-      this.#wake();
-    });
   }
 
   #warn(message: string, fields: Record<string, unknown>): void {

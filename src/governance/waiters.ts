@@ -1,0 +1,51 @@
+import type { Grant, Refusal } from "../domain/tick.js";
+import type { QueueEntry } from "./want-queue.js";
+
+export type Answer = Grant | Refusal;
+
+interface Waiter {
+  resolve(answer: Answer): void;
+  reject(error: unknown): void;
+  readonly sinceMs: number;
+  /** Until when failures of the governor are waited out; null until the first one. */
+  graceUntilMs: number | null;
+}
+
+/** The calls that wait for an answer, each told once. */
+export interface Waiters {
+  wait(entry: QueueEntry, nowMs: number): Promise<Answer>;
+  resolve(entry: QueueEntry, answer: Answer): void;
+  reject(entry: QueueEntry, error: unknown): void;
+  /** Whether the entry still waits out failures of the governor; its grace begins with the first one. */
+  hasGrace(entry: QueueEntry, nowMs: number): boolean;
+  summary(nowMs: number): { count: number; oldestMs: number };
+}
+
+export function createWaiters(): Waiters {
+  const waiting = new Map<QueueEntry, Waiter>();
+  const take = (entry: QueueEntry): Waiter | undefined => {
+    const waiter = waiting.get(entry);
+    waiting.delete(entry);
+    return waiter;
+  };
+  return {
+    wait: (entry, nowMs) =>
+      new Promise((resolve, reject) => {
+        waiting.set(entry, { resolve, reject, sinceMs: nowMs, graceUntilMs: null });
+      }),
+    resolve: (entry, answer) => take(entry)?.resolve(answer),
+    reject: (entry, error) => take(entry)?.reject(error),
+    hasGrace(entry, nowMs) {
+      if (entry.backendGraceMs === 0) return false;
+      const waiter = waiting.get(entry);
+      if (waiter === undefined) return true;
+      waiter.graceUntilMs ??= nowMs + entry.backendGraceMs;
+      return nowMs < waiter.graceUntilMs;
+    },
+    summary(nowMs) {
+      let oldestMs = 0;
+      for (const waiter of waiting.values()) oldestMs = Math.max(oldestMs, nowMs - waiter.sinceMs);
+      return { count: waiting.size, oldestMs };
+    },
+  };
+}
