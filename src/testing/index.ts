@@ -1,0 +1,53 @@
+/**
+ * `polygateway/testing`: virtual time, a simulated provider, and the contract suites for authors of backends.
+ * Nothing here needs a test runner; the suites take the runner's `test` function.
+ */
+
+export { createSystemRuntime, type SystemRuntimeOptions } from "../backends/system.js";
+export {
+  type GovernorBackend,
+  type GovernorContractOptions,
+  type GovernorSetup,
+  governorContract,
+} from "./contracts/governor.js";
+export {
+  type KeptTelemetry,
+  type RecorderContractOptions,
+  type RecorderUnderTest,
+  recorderContract,
+} from "./contracts/recorder.js";
+export { type SimulatedLog, SimulationKernel, type SimulationKernelOptions } from "./kernel.js";
+export {
+  type JudgedEntry,
+  type JudgedGate,
+  type JudgedLimits,
+  type JudgeOptions,
+  judgeLimits,
+  type LimitJudgement,
+  type LimitVerdict,
+} from "./provider/judge.js";
+export {
+  type Answer,
+  echoAnswer,
+  type FaultOptions,
+  type LatencyOptions,
+  type LedgerEntry,
+  type LedgerOptions,
+  type LedgerOutcome,
+  type Outage,
+  type OutputOptions,
+  type ProviderChanges,
+  type ProviderClock,
+  type ProviderLimits,
+  type ProviderStats,
+  parseScripts,
+  type ReceivedRequest,
+  type ResponseScript,
+  readLedger,
+  type ScriptChunk,
+  type SimulatedProvider,
+  type SimulatedProviderOptions,
+  type SocketScript,
+  startSimulatedProvider,
+  type UpstreamScript,
+} from "./provider/server.js";
