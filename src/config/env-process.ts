@@ -1,0 +1,98 @@
+import { didYouMean } from "./did-you-mean.js";
+import { type EnvReading, type GivenText, parseGiven, showUnknown, textOf } from "./env-reading.js";
+import type { Field } from "./field.js";
+import { PROCESS_FIELDS, type ProcessSettings } from "./schema.js";
+import { PROCESS_LATER } from "./schema-later.js";
+import { accepted, printable } from "./values.js";
+
+export interface ProcessReading {
+  readonly settings: ProcessSettings;
+  /** What was given for each setting. */
+  readonly given: ReadonlyMap<keyof ProcessSettings, GivenText>;
+  /** Settings that were given and are reported as broken. */
+  readonly broken: ReadonlySet<keyof ProcessSettings>;
+}
+
+const LATER_FIELDS = PROCESS_LATER.map(({ field }) => field);
+const KNOWN: ReadonlyMap<string, Field> = new Map(
+  [...Object.values<Field>(PROCESS_FIELDS), ...LATER_FIELDS].map((field) => [field.env ?? "", field]),
+);
+/** Ours, but no settings of the library. */
+const OTHER_NAMES = new Set(["PGW_DEBUG", "PGW_INSTALL_SERVICES", "PGW_TELEMETRY_PG_DSN_FILE"]);
+
+/** Reads the `PGW_…` settings. */
+export function readProcess(reading: EnvReading): ProcessReading {
+  const given = new Map<keyof ProcessSettings, GivenText>();
+  const broken = new Set<keyof ProcessSettings>();
+  const values: Record<string, unknown> = {};
+  for (const [option, field] of Object.entries<Field>(PROCESS_FIELDS)) {
+    const name = option as keyof ProcessSettings;
+    values[name] = field.fallback;
+    const text = textOf(reading, field.env ?? "", field);
+    if (text === undefined) continue;
+    given.set(name, text);
+    const parsed = parseGiven(reading, field, text, accepted(field, "seconds"));
+    if (parsed) values[name] = parsed.value;
+    else broken.add(name);
+  }
+  readLater(reading);
+  refuseUnknown(reading);
+  checkBackendsAgree(reading, given);
+  noteIdlePaths(reading, given, values.telemetryBackends as ProcessSettings["telemetryBackends"], broken);
+  return { settings: values as unknown as ProcessSettings, given, broken };
+}
+
+function readLater(reading: EnvReading): void {
+  for (const { field, today } of PROCESS_LATER) {
+    const text = textOf(reading, field.env ?? "", field);
+    if (text === undefined || parseGiven(reading, field, text, accepted(field, "seconds")) === undefined) continue;
+    reading.notes.push({ key: text.key, level: "note", text: today });
+  }
+}
+
+function refuseUnknown(reading: EnvReading): void {
+  for (const name of Object.keys(reading.env)) {
+    const isForeign = !name.startsWith("PGW_") || name.startsWith("PGW__") || name.slice(4).includes("__");
+    if (isForeign || reading.env[name] === undefined || KNOWN.has(name) || OTHER_NAMES.has(name)) continue;
+    const meant = didYouMean(name, KNOWN.keys());
+    const value = showUnknown(reading, name, KNOWN.get(meant ?? ""));
+    const problem = "is not a known setting";
+    if (meant) reading.problems.push({ key: printable(name), value, problem, remedy: `Did you mean ${meant}?` });
+    else reading.notes.push({ key: printable(name), level: "warning", text: `${problem} and has no effect` });
+  }
+}
+
+function checkBackendsAgree(reading: EnvReading, given: ReadonlyMap<keyof ProcessSettings, GivenText>): void {
+  const limiter = given.get("limiterBackend");
+  const breaker = given.get("breakerBackend");
+  const fallback = PROCESS_FIELDS.limiterBackend.fallback;
+  const limiterName = limiter?.text.trim() ?? fallback;
+  const breakerName = breaker?.text.trim() ?? fallback;
+  const known = PROCESS_FIELDS.limiterBackend.choices ?? [];
+  if (limiterName === breakerName || !known.includes(limiterName) || !known.includes(breakerName)) return;
+  reading.problems.push({
+    key: "PGW_BREAKER_BACKEND",
+    value: breakerName + (breaker ? "" : " (default)"),
+    problem: `differs from PGW_LIMITER_BACKEND = ${limiterName}${limiter ? "" : " (default)"}`,
+    remedy: "Limits and breakers are decided in one step: give both the same backend.",
+  });
+}
+
+function noteIdlePaths(
+  reading: EnvReading,
+  given: ReadonlyMap<keyof ProcessSettings, GivenText>,
+  backends: ProcessSettings["telemetryBackends"],
+  broken: ReadonlySet<keyof ProcessSettings>,
+): void {
+  if (broken.has("telemetryBackends")) return;
+  const paths = [
+    { option: "sqlitePath", backend: "sqlite", on: backends?.includes("sqlite") ?? true },
+    { option: "jsonlPath", backend: "jsonl", on: backends?.includes("jsonl") ?? false },
+  ] as const;
+  for (const { option, backend, on } of paths) {
+    const text = given.get(option);
+    if (on || text === undefined) continue;
+    const what = `has no effect while PGW_TELEMETRY_BACKEND doesn't name ${backend}`;
+    reading.notes.push({ key: text.key, level: "warning", text: what });
+  }
+}

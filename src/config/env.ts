@@ -1,0 +1,199 @@
+import { ConfigError, type ConfigProblem } from "../errors.js";
+import { parseDotEnv, readText } from "./dotenv.js";
+import { envNameOf } from "./env-keys.js";
+import { type ProcessReading, readProcess } from "./env-process.js";
+import { type Env, type EnvReading, startReading } from "./env-reading.js";
+import { missingScopeRemedy, readScope, type ScopeReading } from "./env-scope.js";
+import type { ConfigNote } from "./invariants.js";
+import { codeLabels, fieldOf, type Labels, lookUp, written } from "./labels.js";
+import type { GatewayOptions, ProxyEnv } from "./options.js";
+import { inspectScope, type ResolveContext } from "./resolve.js";
+import type { ProcessSettings } from "./schema.js";
+import { accepted, isPlainObject, NAME_PATTERN, printable } from "./values.js";
+
+export { readDotEnv } from "./dotenv.js";
+export { scopesIn } from "./env-keys.js";
+export type { Env } from "./env-reading.js";
+export type { ProcessSettings } from "./schema.js";
+
+export type Overrides = Partial<Omit<GatewayOptions, "scope">>;
+
+export interface DotEnvSource {
+  /** A dotenv file below the given environment, which wins. Must exist. Default: none is read. */
+  readonly dotenvPath?: string;
+  /** Reads the dotenv file and `*_FILE` secrets. Throws ConfigError. Default: from the file system. */
+  readonly readFile?: (path: string) => string;
+}
+
+export interface EnvSettings extends DotEnvSource, Pick<ResolveContext, "detectProfile" | "profileNames"> {
+  /** Win over the environment; the groups (`retry`, `global`, …) field by field, `sources` as a whole. */
+  readonly overrides?: Overrides;
+}
+
+export interface LoadedEnv {
+  /** Ready for the constructor of a client: environment and overrides, only what was given. */
+  readonly options: GatewayOptions;
+  readonly process: ProcessSettings;
+  readonly notes: readonly ConfigNote[];
+}
+
+export interface EnvInspection extends LoadedEnv {
+  /** Empty = `options` may be used. */
+  readonly problems: readonly ConfigProblem[];
+}
+
+/** The environment of this process; everything else in the library is handed one. */
+export function processEnv(): Env {
+  return process.env;
+}
+
+/**
+ * Reads one scope and the process-wide settings. Throws ConfigError with all problems at once, violated rules
+ * included, each by its environment name with the masked value and what is accepted.
+ */
+export function loadEnv(scope: string, env: Env, settings: EnvSettings = {}): LoadedEnv {
+  const { problems, ...loaded } = inspectEnv(scope, env, settings);
+  if (problems.length > 0) throw new ConfigError(problems);
+  return loaded;
+}
+
+/** The same without throwing, for those who show problems beside other things. */
+export function inspectEnv(scope: string, env: Env, settings: EnvSettings = {}): EnvInspection {
+  const reading = startReading(environment(env, settings), settings.readFile);
+  if (settings.dotenvPath !== undefined) reportLines(reading, scope, env, settings);
+  const process = readProcess(reading);
+  const read = withProcess(readScope(reading, scope), process);
+  const overrides = isPlainObject(settings.overrides) ? settings.overrides : {};
+  const options = { proxyEnv: proxyEnvOf(reading.env), ...merged(optionsOf(scope, read), overrides) };
+  const isOverridden = (path: string): boolean => lookUp(overrides, path) !== undefined;
+  reportScope(reading, scope, read, isOverridden("sources"));
+  const broken = new Set([...read.broken].filter((path) => !isOverridden(path)));
+  const labels = envLabels(scope, read, overrides);
+  const inspected = inspectScope(options, { ...settings, labels, broken });
+  return {
+    options,
+    process: process.settings,
+    notes: [...reading.notes, ...inspected.notes],
+    problems: [...reading.problems, ...inspected.problems],
+  };
+}
+
+/** The process-wide settings alone, for commands that need no source. Throws ConfigError. */
+export function loadProcessSettings(env: Env, source: DotEnvSource = {}): ProcessSettings {
+  const reading = startReading(environment(env, source), source.readFile);
+  const { settings } = readProcess(reading);
+  if (reading.problems.length > 0) throw new ConfigError(reading.problems);
+  return settings;
+}
+
+/** The given environment above a dotenv file, if one is named. Throws ConfigError when it can't be read. */
+export function environment(env: Env, { dotenvPath, readFile = readText }: DotEnvSource): Env {
+  return dotenvPath === undefined ? env : { ...parseDotEnv(readFile(dotenvPath)).values, ...env };
+}
+
+/** Lines of the dotenv file that would be skipped or overwritten without a word. */
+function reportLines(reading: EnvReading, scope: string, env: Env, source: DotEnvSource): void {
+  const { suspicious } = parseDotEnv((source.readFile ?? readText)(source.dotenvPath ?? ""));
+  const concerns = (name: string): boolean => name.startsWith(`${scope}__`) || name.startsWith("PGW_");
+  for (const { name, line, earlier } of suspicious) {
+    if (!concerns(name) || env[name] !== undefined) continue;
+    const where = `in ${printable(source.dotenvPath ?? "")}`;
+    reading.problems.push({
+      key: printable(name),
+      problem:
+        earlier === undefined
+          ? `has no "=" in line ${line} ${where}`
+          : `is set in lines ${earlier} and ${line} ${where}`,
+      remedy: earlier === undefined ? `Write ${printable(name)}=value.` : "Keep one of the lines.",
+    });
+  }
+}
+
+/** Lease and telemetry settings are process-wide names for options of the client. */
+const PROCESS_OPTIONS = [
+  ["leaseTtlMs", "leaseTtlMs"],
+  ["leaseRenewal", "leaseRenewal"],
+  ["capture", "telemetryOptions.capture"],
+  ["journal", "telemetryOptions.journal"],
+  ["durability", "telemetryOptions.durability"],
+] as const;
+
+function withProcess(read: ScopeReading, { settings, given, broken }: ProcessReading): ScopeReading {
+  const whole = { ...read, values: new Map(read.values), given: new Map(read.given), broken: new Set(read.broken) };
+  for (const [setting, path] of PROCESS_OPTIONS) {
+    const text = given.get(setting);
+    if (text === undefined) continue;
+    whole.given.set(path, text);
+    if (broken.has(setting)) whole.broken.add(path);
+    else whole.values.set(path, settings[setting]);
+  }
+  return whole;
+}
+
+function reportScope(reading: EnvReading, scope: string, read: ScopeReading, hasOwnSources: boolean): void {
+  if (!NAME_PATTERN.test(scope) || scope.includes("__")) {
+    read.broken.add("scope");
+    const remedy = "Use 1 to 64 of the characters A-Z a-z 0-9 _ . - without a double underscore.";
+    reading.problems.push({ key: "scope", value: printable(scope), problem: "is not a valid scope name", remedy });
+  }
+  if (read.prefixes.length > 0 || hasOwnSources) return;
+  read.broken.add("sources");
+  const remedy = missingScopeRemedy(reading, scope);
+  reading.problems.push({ key: printable(scope), problem: "no source is configured for this scope", remedy });
+}
+
+/** Paths and values as the object a constructor takes. */
+function optionsOf(scope: string, read: ScopeReading): GatewayOptions {
+  const sources: Record<string, unknown>[] = read.prefixes.map((prefix) => ({
+    name: prefix.replace("__", "_").toLowerCase(),
+    provider: prefix.split("__")[0]?.toLowerCase(),
+  }));
+  const options: Record<string, unknown> = { scope, sources };
+  for (const [path, value] of read.values) {
+    const [owner = "", option = ""] = path.split(".", 2);
+    const index = /^sources\[(\d+)\]$/.exec(owner)?.[1];
+    const source = index === undefined ? undefined : sources[Number(index)];
+    if (source) source[option] = value;
+    else if (option === "") options[path] = value;
+    else options[owner] = { ...(options[owner] as object | undefined), [option]: value };
+  }
+  // Its shape is what inspectScope judges next.
+  return options as unknown as GatewayOptions;
+}
+
+function merged(options: GatewayOptions, overrides: Record<string, unknown>): GatewayOptions {
+  const result: Record<string, unknown> = { ...options };
+  for (const [key, value] of Object.entries(overrides)) {
+    if (value === undefined) continue;
+    const below = result[key];
+    result[key] = isPlainObject(below) && isPlainObject(value) ? { ...below, ...value } : value;
+  }
+  return result as unknown as GatewayOptions;
+}
+
+/** Keys by their environment names; what was overridden in code keeps its path. */
+function envLabels(scope: string, read: ScopeReading, overrides: Record<string, unknown>): Labels {
+  const code = codeLabels(overrides);
+  const isCode = (path: string): boolean =>
+    lookUp(overrides, path) !== undefined || (path.startsWith("sources") && overrides.sources !== undefined);
+  const sourceName = (path: string): string | undefined => {
+    const index = /^sources\[(\d+)\]\.name$/.exec(path)?.[1];
+    return index === undefined ? undefined : read.prefixes[Number(index)]?.replace("__", "_").toLowerCase();
+  };
+  return {
+    key: (path) => (isCode(path) ? path : (read.given.get(path)?.key ?? envNameOf(scope, path, read.prefixes))),
+    value(path, value) {
+      if (isCode(path)) return code.value(path, value);
+      return read.given.get(path)?.shown ?? sourceName(path) ?? `${written(fieldOf(path), value, "seconds")} (default)`;
+    },
+    given: (path) => (isCode(path) ? code.given(path) : (read.given.get(path)?.shown ?? sourceName(path))),
+    accepted: (field) => accepted(field, "seconds"),
+  };
+}
+
+/** `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` of an environment; the lower-case name wins, as in curl. */
+export function proxyEnvOf(env: Env): ProxyEnv {
+  const named = (name: string): string | undefined => env[name.toLowerCase()] ?? env[name];
+  const proxies = { httpProxy: named("HTTP_PROXY"), httpsProxy: named("HTTPS_PROXY"), noProxy: named("NO_PROXY") };
+  return Object.fromEntries(Object.entries(proxies).filter(([, value]) => value !== undefined && value !== ""));
+}

@@ -1,0 +1,152 @@
+import type { Failover, SelectorName } from "../domain/scope.js";
+import type { Secret } from "../domain/secret.js";
+import type { LimitRule, Transient400 } from "../domain/source.js";
+import type { Usage } from "../domain/usage.js";
+import type { Governor } from "../ports/governor.js";
+import type { CaptureMode, Recorder } from "../ports/recorder.js";
+import type { Runtime } from "../ports/runtime.js";
+import type { Selector } from "../ports/selector.js";
+import type { ChatTransport } from "../ports/transport.js";
+
+/** When the row of an attempt in flight is written: with the next flush, committed before the first byte leaves, or never. */
+export type JournalMode = "async" | "before_send" | "off";
+/** Whether a call waits until its telemetry row is committed. */
+export type Durability = "async" | "sync";
+
+/** Limits of one source, or of the whole scope. 0 = that gate is off (the default). */
+export interface LimitOptions {
+  /** Calls in flight at once. */
+  maxConcurrency?: number;
+  /** Requests per minute. */
+  rpm?: number;
+  /** Tokens per minute. */
+  tpm?: number;
+  /** `smooth` (default): paced, in any 60 s. `window`: counted per aligned minute, bursts allowed. */
+  limitRule?: LimitRule;
+  /** With `smooth`: no 60 s ever holds more than the limit. Default true. */
+  strict?: boolean;
+  /** Seconds of the request rate allowed at once when `strict` is off. Default 1. */
+  burstS?: number;
+  /** Seconds of the token rate allowed at once when `strict` is off. Default 3. */
+  burstTokensS?: number;
+}
+
+/** One endpoint + credential + model. Endpoint, key and model have no default. */
+export interface SourceOptions extends LimitOptions {
+  /** Unique within the scope: letters, digits, `_`, `.`, `-`, at most 64. */
+  name: string;
+  /** Shown in telemetry. Default: the name without its trailing `_<number>`. */
+  provider?: string;
+  /** http(s), without user and password; `/chat/completions` is appended. */
+  baseUrl: string;
+  /** `"none"` = no Authorization header. */
+  apiKey: string | Secret;
+  model: string;
+  /** Name of the provider profile. Default: by host, else `openai`. */
+  profile?: string;
+  transport?: "openai";
+  /** Longest attempt, in ms. Default 120 000. */
+  timeoutMs?: number;
+  /** Longest wait for the first token, in ms; ≤ timeoutMs. Default 60 000. */
+  ttftTimeoutMs?: number;
+  /** Longest silence between tokens, in ms; ≤ timeoutMs. Default 30 000. */
+  interTokenTimeoutMs?: number;
+  /** Tokens reserved per call; default: estimated from the prompt. Never usage, cost or telemetry. */
+  estTokens?: number;
+  /** `max`: the provider charges max_tokens at admission, so nothing is refunded. Default `actual`. */
+  tpmCharge?: "actual" | "max";
+  contextTokens?: number;
+  /** Ask the provider to stream. Default true. */
+  stream?: boolean;
+  /** A stream without `[DONE]` counts as cut. Default false. */
+  requireDone?: boolean;
+  /** When a 400 is about the service, not the request. Default `off`. */
+  transient400?: Transient400;
+  /** Further fields of every request body; the call's own win. */
+  extraBody?: Readonly<Record<string, unknown>>;
+  headers?: Readonly<Record<string, string>>;
+  /** Share of the load among sources of one priority. Default 1. */
+  weight?: number;
+  /** Lower goes first. Default 0. */
+  priority?: number;
+  /** Leaves the source out without deleting it. Default false. */
+  disabled?: boolean;
+}
+
+export interface RetryOptions {
+  maxAttempts?: number;
+  backoffBaseMs?: number;
+  backoffMaxMs?: number;
+  maxRateLimited?: number;
+}
+
+export interface BreakerOptions {
+  failThreshold?: number;
+  failRate?: number;
+  minSamples?: number;
+  windowMs?: number;
+  cooldownMs?: number;
+  cooldownMaxMs?: number;
+}
+
+export interface BackpressureOptions {
+  stallWindowMs?: number;
+  quotaFull?: "wait" | "fail_fast";
+  whenOpen?: "wait" | "fail";
+  backendGraceMs?: number;
+  pollIntervalMs?: number;
+}
+
+export interface TelemetryOptions {
+  /** How much text is kept. Default `full`. */
+  capture?: CaptureMode;
+  /** Default `async`. */
+  journal?: JournalMode;
+  /** Default `async`. */
+  durability?: Durability;
+}
+
+/** What a price table must answer: the cost of one attempt, null = unknown. */
+export interface PricingSource {
+  costNanos(model: string, usage: Usage): bigint | null;
+}
+
+/** Proxies by the scheme of the upstream address; empty or absent = direct. */
+export interface ProxyEnv {
+  readonly httpProxy?: string;
+  readonly httpsProxy?: string;
+  /** Hosts that are reached directly, with commas; `*` = all. */
+  readonly noProxy?: string;
+}
+
+/** Everything a client can be given. Only `scope` and `sources` have no default. */
+export interface GatewayOptions {
+  scope: string;
+  sources: readonly SourceOptions[];
+  retry?: RetryOptions;
+  breaker?: BreakerOptions;
+  backpressure?: BackpressureOptions;
+  /** Limits over all sources together. */
+  global?: LimitOptions;
+  /** A built-in order or your own. Default `health_aware`. */
+  selector?: SelectorName | Selector;
+  failover?: Failover;
+  /** Longest call from its start, queue and retries included, in ms. Default: none. */
+  deadlineMs?: number;
+  /** Share one to share its limits; must be of the same scope. Default: a new one in memory. */
+  governor?: Governor;
+  /** Where telemetry goes. Default `"none"`. */
+  telemetry?: Recorder | readonly Recorder[] | "none";
+  telemetryOptions?: TelemetryOptions;
+  pricing?: PricingSource;
+  /** Clock, sleep, randomness and ids, for tests and simulations. */
+  runtime?: Runtime;
+  /** Sends attempts in place of the built-in transport. */
+  transport?: ChatTransport;
+  /** Life of a permit without renewal, in ms; ≥ 3 000. Default 30 000. */
+  leaseTtlMs?: number;
+  /** Default true. */
+  leaseRenewal?: boolean;
+  /** Default: `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` of the process environment. */
+  proxyEnv?: ProxyEnv;
+}

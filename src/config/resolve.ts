@@ -1,0 +1,217 @@
+import type { ScopeConfig, SelectorName } from "../domain/scope.js";
+import type { SourceConfig } from "../domain/source.js";
+import { ConfigError, type ConfigProblem } from "../errors.js";
+import { didYouMean } from "./did-you-mean.js";
+import type { Field, Fields } from "./field.js";
+import { type ConfigNote, violations, warnings } from "./invariants.js";
+import { codeLabels, type Labels } from "./labels.js";
+import type { GatewayOptions, ProxyEnv, TelemetryOptions } from "./options.js";
+import { type OptionReader, optionReader } from "./reader.js";
+import {
+  BACKPRESSURE_FIELDS,
+  BREAKER_FIELDS,
+  GLOBAL_FIELDS,
+  PROCESS_FIELDS,
+  RETRY_FIELDS,
+  SCOPE_FIELDS,
+  SOURCE_FIELDS,
+} from "./schema.js";
+import { isPlainObject } from "./values.js";
+
+export type { ConfigNote } from "./invariants.js";
+
+export interface ResolveContext {
+  /** Name of the profile for an address; default: always `openai`. */
+  readonly detectProfile?: (baseUrl: string) => string;
+  /** Known profile names; without them any name is accepted. */
+  readonly profileNames?: readonly string[];
+  /** How keys and values are called in problems; default: constructor paths. */
+  readonly labels?: Labels;
+  /** Paths that are already reported as broken: neither required nor judged again. */
+  readonly broken?: ReadonlySet<string>;
+}
+
+export interface ResolvedScope {
+  readonly config: ScopeConfig;
+  readonly telemetry: Required<TelemetryOptions>;
+  readonly notes: readonly ConfigNote[];
+}
+
+export interface ScopeInspection extends ResolvedScope {
+  /** Empty = `config` may be used. */
+  readonly problems: readonly ConfigProblem[];
+}
+
+/**
+ * Fills every default of spec 07 and checks every rule; disabled sources are left out.
+ * Throws ConfigError with all problems at once, each by its key.
+ */
+export function resolveScope(options: GatewayOptions, context: ResolveContext = {}): ResolvedScope {
+  const { problems, ...resolved } = inspectScope(options, context);
+  if (problems.length > 0) throw new ConfigError(problems);
+  return resolved;
+}
+
+/** The same without throwing, for those who show problems beside other things. */
+export function inspectScope(options: GatewayOptions, context: ResolveContext = {}): ScopeInspection {
+  const given: Record<string, unknown> = isPlainObject(options) ? options : {};
+  const labels = context.labels ?? codeLabels(given);
+  const reader = optionReader(labels, context.broken);
+  reader.refuseUnknown(given, KNOWN_OPTIONS, "");
+  const sources = readSources(reader, given.sources, context);
+  const config = readScope(reader, given, sources);
+  const telemetry = reader.object("telemetryOptions", TELEMETRY_FIELDS, given.telemetryOptions);
+  checkPassedThrough(reader, given);
+  const positions = sources.map(({ position }) => position);
+  const subject = { config, positions, labels, usable: reader.usable };
+  return {
+    config,
+    telemetry,
+    notes: [...emptyScopeNotes(given.sources, sources.length), ...warnings(subject)],
+    problems: [...reader.problems, ...violations(subject)],
+  };
+}
+
+const SCOPE_NAME: Field<string> = { kind: "name", fallback: "", required: true, text: "Name of the scope" };
+
+const TELEMETRY_FIELDS: Fields<Required<TelemetryOptions>> = {
+  capture: PROCESS_FIELDS.capture,
+  journal: { ...PROCESS_FIELDS.journal, fallback: "async" },
+  durability: PROCESS_FIELDS.durability,
+};
+
+const PROXY: Field<string | undefined> = { kind: "text", fallback: undefined, mayBeEmpty: true, text: "" };
+const PROXY_FIELDS: Fields<ProxyEnv> = { httpProxy: PROXY, httpsProxy: PROXY, noProxy: PROXY };
+
+/** Objects that are handed through as they are: only their shape is checked. */
+const PASSED_THROUGH: Readonly<Record<string, { readonly methods: readonly string[]; readonly what: string }>> = {
+  governor: { methods: ["tick", "onEvent", "snapshot"], what: "a Governor" },
+  pricing: { methods: ["costNanos"], what: "an object with costNanos(model, usage)" },
+  runtime: { methods: ["now", "sleep", "setTimer", "random", "uuid"], what: "a Runtime" },
+  transport: { methods: ["complete"], what: "a ChatTransport" },
+};
+
+const KNOWN_OPTIONS = [
+  "scope",
+  "sources",
+  "retry",
+  "breaker",
+  "backpressure",
+  "global",
+  ...Object.keys(SCOPE_FIELDS),
+  "telemetry",
+  "telemetryOptions",
+  "leaseTtlMs",
+  "leaseRenewal",
+  "proxyEnv",
+  ...Object.keys(PASSED_THROUGH),
+];
+
+function readScope(
+  reader: OptionReader,
+  given: Record<string, unknown>,
+  sources: readonly PlacedSource[],
+): ScopeConfig {
+  return {
+    scope: reader.field("scope", SCOPE_NAME, given.scope),
+    sources: sources.map(({ config }) => config),
+    retry: reader.object("retry", RETRY_FIELDS, given.retry),
+    breaker: reader.object("breaker", BREAKER_FIELDS, given.breaker),
+    backpressure: reader.object("backpressure", BACKPRESSURE_FIELDS, given.backpressure),
+    global: reader.object("global", GLOBAL_FIELDS, given.global),
+    selector: readSelector(reader, given.selector),
+    failover: reader.field("failover", SCOPE_FIELDS.failover, given.failover),
+    deadlineMs: reader.field("deadlineMs", SCOPE_FIELDS.deadlineMs, given.deadlineMs),
+    leaseTtlMs: reader.field("leaseTtlMs", PROCESS_FIELDS.leaseTtlMs, given.leaseTtlMs),
+    leaseRenewal: reader.field("leaseRenewal", PROCESS_FIELDS.leaseRenewal, given.leaseRenewal),
+  };
+}
+
+/** A selector object orders by itself; the name then only says what happens among equals. */
+function readSelector(reader: OptionReader, given: unknown): SelectorName {
+  if (hasMethods(given, ["order"])) return "least_inflight";
+  return reader.field("selector", SCOPE_FIELDS.selector, given);
+}
+
+interface PlacedSource {
+  readonly config: SourceConfig;
+  /** Where it stands in what the user wrote. */
+  readonly position: number;
+}
+
+function readSources(reader: OptionReader, given: unknown, context: ResolveContext): PlacedSource[] {
+  if (!Array.isArray(given) || given.length === 0) {
+    if (reader.usable("sources")) reader.report("sources", "has no source", "Give a list with at least one source.");
+    return [];
+  }
+  return given.flatMap((source: unknown, position) => {
+    const isDisabled = isPlainObject(source) && source.disabled === true;
+    const config = readSource(reader, source, `sources[${position}]`, isDisabled, context);
+    return isDisabled ? [] : [{ config, position }];
+  });
+}
+
+function readSource(
+  reader: OptionReader,
+  source: unknown,
+  path: string,
+  partial: boolean,
+  context: ResolveContext,
+): SourceConfig {
+  const { disabled: _, ...values } = reader.object(path, SOURCE_FIELDS, source, partial);
+  const given = isPlainObject(source) ? source : {};
+  const { name, provider, timeoutMs, ttftTimeoutMs, interTokenTimeoutMs } = values;
+  // A default is never a violation: a short timeout shortens the defaults that must fit into it.
+  const within = (option: string, value: number): number =>
+    given[option] === undefined ? Math.min(value, timeoutMs) : value;
+  return {
+    ...values,
+    provider: given.provider === undefined ? name.replace(/_\d+$/, "") : provider,
+    profile: readProfile(reader, `${path}.profile`, given.profile, values, context),
+    ttftTimeoutMs: within("ttftTimeoutMs", ttftTimeoutMs),
+    interTokenTimeoutMs: within("interTokenTimeoutMs", interTokenTimeoutMs),
+  };
+}
+
+function readProfile(
+  reader: OptionReader,
+  path: string,
+  given: unknown,
+  { baseUrl, profile }: { readonly baseUrl: string; readonly profile: string },
+  { detectProfile, profileNames }: ResolveContext,
+): string {
+  if (given === undefined) return (baseUrl === "" ? undefined : detectProfile?.(baseUrl)) ?? "openai";
+  if (!reader.usable(path) || profileNames === undefined || profileNames.includes(profile)) return profile;
+  const meant = didYouMean(profile, profileNames);
+  const remedy = `Known are ${profileNames.join(", ")}.`;
+  reader.report(path, "is not a known profile", meant ? `Did you mean ${meant}? ${remedy}` : remedy);
+  return profile;
+}
+
+function checkPassedThrough(reader: OptionReader, given: Record<string, unknown>): void {
+  for (const [option, { methods, what }] of Object.entries(PASSED_THROUGH)) {
+    if (given[option] === undefined || hasMethods(given[option], methods)) continue;
+    reader.report(option, "can't be used", `Give ${what}.`);
+  }
+  const { governor, scope, telemetry, proxyEnv } = given;
+  if (reader.usable("governor") && governor !== undefined && (governor as { scope?: unknown }).scope !== scope) {
+    const other = String((governor as { scope?: unknown }).scope);
+    reader.report("governor", `belongs to scope ${other}`, `Give one of this client's scope, ${String(scope)}.`);
+  }
+  const recorders = [telemetry].flat().filter((recorder) => recorder !== undefined && telemetry !== "none");
+  if (!recorders.every((recorder) => hasMethods(recorder, ["open", "record", "flush", "close"]))) {
+    reader.report("telemetry", "can't be used", 'Give a recorder, a list of recorders or "none".');
+  }
+  reader.object("proxyEnv", PROXY_FIELDS, proxyEnv);
+}
+
+function emptyScopeNotes(given: unknown, enabled: number): ConfigNote[] {
+  if (enabled > 0 || !Array.isArray(given) || given.length === 0) return [];
+  const text = "every source of the scope is disabled, so each call ends as no_sources";
+  return [{ key: "DISABLED", level: "warning", text }];
+}
+
+function hasMethods(value: unknown, methods: readonly string[]): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  return methods.every((method) => typeof (value as Record<string, unknown>)[method] === "function");
+}

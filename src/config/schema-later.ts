@@ -1,0 +1,85 @@
+import { choice, duration, type Field, flag, integer, number, optional } from "./field.js";
+
+/** A known key whose feature is not in this version: refused, or accepted without effect and said so. */
+export interface LaterField {
+  readonly field: Field;
+  readonly treatment: "refused" | "no_effect";
+  /** What a person is told. */
+  readonly today: string;
+}
+
+function without(today: string, ...fields: Field[]): readonly LaterField[] {
+  return fields.map((field) => ({ field, treatment: "no_effect", today }));
+}
+
+const SCHEDULING_TODAY = "the scheduling options come with a later version and act as off today";
+const CACHE_TODAY = "the answer cache comes with a later version and is off today";
+const EMBEDDING_TODAY = "the embedding client comes with a later version";
+const REDIS_TODAY = "the Redis backends come with a later version";
+
+export const SOURCE_LATER: readonly LaterField[] = [
+  {
+    field: {
+      kind: "text",
+      env: "THINKING",
+      fallback: undefined,
+      defaultText: "–",
+      text: "Thinking mode of the model",
+    },
+    treatment: "refused",
+    today: "is not available in this version",
+  },
+];
+
+/** By group; "" = directly below the scope. */
+export const SCOPE_LATER: Readonly<Record<string, readonly LaterField[]>> = {
+  SCHEDULING: without(
+    SCHEDULING_TODAY,
+    flag("PACER", true, "Adaptive pace per source"),
+    flag("SIZE_MATCHING", true, "Big calls where big budgets are"),
+    flag("EVACUATE", true, "Move hanging calls away"),
+    flag("HEDGE", false, "Second try beside a slow first one"),
+    flag("AFFINITY", false, "Keep a session on its source"),
+    number("PRICE_WEIGHT", 0, "How much the price counts", { max: 1_000 }),
+  ),
+  CACHE: [
+    {
+      field: choice("BACKEND", ["none", "memory", "redis"], "none", "Where answers are cached", {
+        available: ["none"],
+      }),
+      treatment: "refused",
+      today: "is not available in this version",
+    },
+    ...without(
+      CACHE_TODAY,
+      duration("TTL_S", 86_400_000, "Life of a cached answer"),
+      { kind: "text", env: "NAMESPACE", fallback: "", mayBeEmpty: true, text: "Part of the cache key" },
+      { kind: "text", env: "SALT", fallback: "", mayBeEmpty: true, secret: true, text: "Secret part of the cache key" },
+      integer("MAX_BYTES", 64 * 1024 * 1024, "Size of the memory cache", { max: 2 ** 40, unit: "bytes" }),
+      flag("COALESCE", false, "Equal calls in flight share one answer"),
+    ),
+  ],
+  "": without(
+    EMBEDDING_TODAY,
+    optional(integer("BATCH_SIZE", 0, "Texts per request", { min: 1, max: 100_000 }), "–"),
+    optional(integer("EXPECTED_DIM", 0, "Width every vector must have", { min: 1, max: 1_000_000 }), "–"),
+    flag("NORMALIZE", false, "Scale vectors to length 1"),
+    integer("CONCURRENCY", 1, "Batches in flight at once", { min: 1, max: 10_000 }),
+  ),
+  BREAKER: without(
+    "is ignored: a probe ends with its lease",
+    optional(duration("PROBE_TTL_S", 0, "Accepted for old configurations; ignored"), "–"),
+  ),
+};
+
+export const PROCESS_LATER: readonly LaterField[] = [
+  ...without(REDIS_TODAY, duration("PGW_REDIS_TIMEOUT_S", 250, "Longest wait for Redis", { above: 0 })),
+  ...without("PostgreSQL telemetry comes with a later version", {
+    kind: "text",
+    env: "PGW_TELEMETRY_PG_DSN",
+    fallback: undefined,
+    defaultText: "–",
+    secret: true,
+    text: "Address of the PostgreSQL telemetry database",
+  }),
+];
