@@ -1,0 +1,77 @@
+/** The rules of spec 01 as data; `architecture-check.ts` applies them. */
+
+const INNER = ["errors", "domain", "ports"];
+const LOWER = [...INNER, "governance", "backends", "transports", "telemetry", "config", "version", "gather-bounded"];
+
+/** Layer (a folder of src, or a file right in it) → the other layers it may import. */
+export const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
+  errors: [],
+  version: [],
+  "gather-bounded": [],
+  domain: ["errors"],
+  ports: ["domain", "errors"],
+  governance: INNER,
+  backends: INNER,
+  transports: INNER,
+  telemetry: INNER,
+  config: INNER,
+  clients: LOWER,
+  gateway: [...LOWER, "clients"],
+  batch: [...LOWER, "clients", "gateway"],
+  testing: [...INNER, "backends"],
+  index: [...LOWER, "clients", "gateway", "batch"],
+  cli: [...LOWER, "clients", "gateway", "batch", "testing"],
+};
+
+/** Layers without input and output: what they may import from Node (hashing is a pure function). */
+export const PURE_LAYERS: Readonly<Record<string, readonly string[]>> = {
+  errors: [],
+  domain: ["node:crypto"],
+  ports: [],
+  governance: [],
+};
+
+/** Package → the one layer that knows it. */
+export const PACKAGE_HOMES: Readonly<Record<string, string>> = {
+  undici: "transports",
+  "eventsource-parser": "transports",
+  zod: "config",
+  commander: "cli",
+  "better-sqlite3": "telemetry",
+};
+
+/** `object.member` or a bare name → where it may stand (path prefixes). */
+export const HOMES: Readonly<Record<string, readonly string[]>> = {
+  "Date.now": ["src/backends/system.ts"],
+  "performance.now": ["src/backends/system.ts"],
+  "Math.random": ["src/backends/system.ts"],
+  setTimeout: ["src/backends/system.ts"],
+  setInterval: [],
+  "AbortSignal.timeout": [],
+  "AbortSignal.any": [],
+  randomUUID: [],
+  randomBytes: ["src/backends/system.ts"],
+  randomInt: [],
+  randomFillSync: ["src/backends/system.ts"],
+  getRandomValues: [],
+  "process.env": ["src/config/env.ts", "src/cli/"],
+  console: ["src/cli/"],
+};
+
+/** Modules that hand out what `HOMES` guards. */
+export const FORBIDDEN_MODULES: readonly string[] = ["node:timers", "node:timers/promises", "node:perf_hooks"];
+
+export const MAX_LINES = 300;
+
+/** Longer files, each with the reason why it is one subject. */
+export const LONG_FILES: Readonly<Record<string, string>> = {
+  "src/errors.ts": "the taxonomy: every class, code and reason on one page",
+};
+
+/** `export *` is a barrel; these hand on types only. */
+export const STAR_EXPORTS: Readonly<Record<string, string>> = {
+  "src/ports/governor.ts": "the messages of the port belong to it",
+};
+
+/** Front doors: the only index files. */
+export const INDEX_FILES: readonly string[] = ["src/index.ts", "src/testing/index.ts"];
