@@ -1,19 +1,25 @@
 import { defineConfig } from "tsdown";
 
-export default defineConfig({
-  entry: {
-    index: "src/index.ts",
-    sqlite: "src/telemetry/sqlite.ts",
-    testing: "src/testing/index.ts",
-    cli: "src/cli/main.ts",
-    // A plain file of its own: a worker thread loads it by path.
-    "sqlite-worker": "src/telemetry/sqlite-worker.js",
-  },
+const common = {
   format: "esm",
   platform: "node",
   target: "node20",
-  dts: true,
   fixedExtension: false,
   sourcemap: false,
-  clean: true,
-});
+} as const;
+
+export default defineConfig([
+  {
+    ...common,
+    entry: { index: "src/index.ts", sqlite: "src/telemetry/sqlite.ts", testing: "src/testing/index.ts" },
+    dts: true,
+    clean: true,
+  },
+  {
+    ...common,
+    // The worker is a plain file of its own: a thread loads it by path.
+    entry: { cli: "src/cli/main.ts", "sqlite-worker": "src/telemetry/sqlite-worker.js" },
+    dts: false,
+    clean: false,
+  },
+]);

@@ -1,0 +1,77 @@
+import { createIdSet, type IdSet } from "./done-set.js";
+import type { LineReader } from "./input.js";
+import { type BatchLine, type BrokenLine, parseLine, type RawLine } from "./lines.js";
+
+export type FeedLine = BatchLine | BrokenLine;
+
+export interface ModelRule {
+  /** Configured models of the scope. */
+  readonly models: readonly string[];
+  /** A line with another model is broken; else its model is left out. */
+  readonly strictModel: boolean;
+  /** Called for each model that is left out. */
+  readonly onIgnoredModel: (model: string) => void;
+}
+
+/** Reads a line and settles its model against the configured ones (spec 08). */
+export function readLine(raw: RawLine, rule: ModelRule): FeedLine {
+  const line = parseLine(raw);
+  if (line.kind === "broken" || line.request.model === undefined) return line;
+  const { model, ...request } = line.request;
+  if (rule.models.includes(model)) return line;
+  if (!rule.strictModel) {
+    rule.onIgnoredModel(model);
+    return { ...line, request };
+  }
+  const problem = `no source has the model ${JSON.stringify(model)} (configured: ${rule.models.join(", ")})`;
+  return { kind: "broken", number: line.number, id: line.id, problem };
+}
+
+/** Lines still to be done, lazily. A broken one becomes a failure line. */
+export interface Feed {
+  /** null at the end; possibly empty. One call at a time. */
+  next(): Promise<readonly FeedLine[] | null>;
+  close(): void;
+  /** Broken lines of a stream left out so far. */
+  readonly badLines: number;
+}
+
+export interface FeedOptions extends ModelRule {
+  readonly done: IdSet;
+  readonly skipBadLines: boolean;
+  /** No first pass has looked for duplicate ids and counted the broken lines: do it here. */
+  readonly isStream: boolean;
+}
+
+export function createFeed(reader: LineReader, options: FeedOptions): Feed {
+  const { done } = options;
+  const seen = options.isStream ? createIdSet() : undefined;
+  let badLines = 0;
+
+  function duplicate(line: FeedLine): BrokenLine {
+    const problem = `id ${JSON.stringify(line.id)} was used by an earlier line`;
+    // An id of its own: the earlier line's must stand in OUT once.
+    return { kind: "broken", number: line.number, id: `line-${line.number}`, problem };
+  }
+
+  function admit(raw: RawLine): FeedLine | undefined {
+    const line = readLine(raw, options);
+    if (line.kind === "broken" && options.skipBadLines) {
+      if (options.isStream) badLines++;
+      return undefined;
+    }
+    const own = seen === undefined || seen.add(line.id) ? line : duplicate(line);
+    return done.has(own.id) ? undefined : own;
+  }
+
+  return {
+    async next() {
+      const lines = await reader.next();
+      return lines === null ? null : lines.map(admit).filter((line) => line !== undefined);
+    },
+    close: () => reader.close(),
+    get badLines() {
+      return badLines;
+    },
+  };
+}

@@ -1,0 +1,293 @@
+import type { ChatResponse } from "../domain/chat.js";
+import { GatewayUnavailableError } from "../errors.js";
+import type { CancelTimer, Runtime } from "../ports/runtime.js";
+import { createEvidence, type LineHistory } from "./evidence.js";
+import type { Feed, FeedLine } from "./feed.js";
+import { createLineBuffer } from "./line-buffer.js";
+import type { BatchLine } from "./lines.js";
+import type { ResultSink } from "./output.js";
+import type { LiveCounts, Tally } from "./progress.js";
+import { judgeFailure, type LineVerdict, MIN_WAIT_MS } from "./requeue.js";
+import { brokenLineFailure, failureLine, failureOf, type LineFailure, successLine } from "./result-line.js";
+import type { BatchClient, BatchSummary, StopKind } from "./types.js";
+import { createWaitingLines, MAX_WAITING_CHARS, MAX_WAITING_LINES } from "./waiting-lines.js";
+
+export interface LoopOptions {
+  readonly client: BatchClient;
+  readonly runtime: Runtime;
+  readonly feed: Feed;
+  readonly sink: ResultSink;
+  /** The sink holds lines back for their order: a line's slot is free before it is written. */
+  readonly ordered: boolean;
+  readonly tally: Tally;
+  readonly batchId: string;
+  readonly concurrency: number;
+  readonly giveUpAfterMs: number;
+  /** Lines to do as counted by a first pass; undefined for a stream. */
+  readonly linesToDo: number | undefined;
+  /** Broken lines that a first pass left out. */
+  readonly badLines: number;
+}
+
+export interface BatchLoop {
+  /** Resolves when no call is in flight, everything is written and the sink is closed. Never rejects. */
+  run(): Promise<BatchSummary["stop"]>;
+  /** No new line starts; calls in flight end. Only the first reason counts. */
+  stop(kind: StopKind, reason: string): void;
+  /** Also cancels the calls in flight. */
+  abort(reason: unknown): void;
+  counts(): LiveCounts;
+}
+
+/** One line on its way: all its tries. */
+interface LineRun {
+  readonly line: BatchLine;
+  readonly sequence: number;
+  readonly history: LineHistory;
+  /** Last put back because the sources able to serve it are dead. */
+  sourcesDead: boolean;
+}
+
+export function createLoop(options: LoopOptions): BatchLoop {
+  const { client, runtime, feed, sink, tally, concurrency } = options;
+  const waiting = createWaitingLines<LineRun>();
+  const evidence = createEvidence();
+  const bell = createBell();
+  const lines = createLineBuffer(feed, bell.ring, (error) =>
+    stop("input_failed", `The input can't be read any further: ${describe(error)}.`),
+  );
+  const controllers = new Set<AbortController>();
+  /** Lines that the ordered sink still holds back. */
+  const writes = new Set<Promise<void>>();
+  let inFlight = 0;
+  let started = 0;
+  let quietSinceMs = runtime.now();
+  let lastTrouble = "";
+  let stopped: BatchSummary["stop"] = null;
+  let aborted = false;
+  let cancelDue: CancelTimer | undefined;
+  let cancelGiveUp: CancelTimer | undefined;
+
+  function stop(kind: StopKind, reason: string): void {
+    if (stopped !== null) return;
+    stopped = { kind, reason };
+    feed.close();
+    bell.ring();
+  }
+
+  function mayAdmit(): boolean {
+    return waiting.size < MAX_WAITING_LINES && waiting.chars < MAX_WAITING_CHARS && sink.hasRoom(inFlight);
+  }
+
+  /** Starts what may start now: lines that wait for their next try first, then new ones. */
+  function fill(): void {
+    while (stopped === null && inFlight < concurrency) {
+      const again = waiting.takeDue(runtime.now());
+      if (again !== undefined) occupy(attempt(again));
+      else {
+        const line = mayAdmit() ? lines.take() : undefined;
+        if (line === undefined) return;
+        occupy(begin(line));
+      }
+    }
+  }
+
+  function occupy(work: Promise<void>): void {
+    inFlight++;
+    void work.finally(() => {
+      inFlight--;
+      bell.ring();
+    });
+  }
+
+  function begin(line: FeedLine): Promise<void> {
+    const now = runtime.now();
+    if (inFlight === 0 && waiting.size === 0) quietSinceMs = now;
+    const sequence = started++;
+    if (line.kind === "line") return attempt({ line, sequence, history: evidence.begin(now), sourcesDead: false });
+    return fail(line.id, sequence, brokenLineFailure(`line ${line.number}: ${line.problem}`));
+  }
+
+  async function attempt(run: LineRun): Promise<void> {
+    const { line } = run;
+    const controller = new AbortController();
+    controllers.add(controller);
+    let response: ChatResponse;
+    try {
+      response = await client.chat({
+        ...line.request,
+        sessionId: options.batchId,
+        parentCallId: line.id,
+        signal: controller.signal,
+      });
+    } catch (error) {
+      // Cancelled by the user: the line is simply not done.
+      return aborted ? undefined : treat(run, error);
+    } finally {
+      controllers.delete(controller);
+    }
+    return succeed(run, response);
+  }
+
+  function succeed(run: LineRun, response: ChatResponse): Promise<void> {
+    if (evidence.succeeded(run.history, runtime.now())) waiting.endOutage();
+    const text = successLine(run.line.id, response, runtime.wallNow());
+    return write(run.sequence, text, () => tally.answered(response), tally.notWritten);
+  }
+
+  async function treat(run: LineRun, error: unknown): Promise<void> {
+    const verdict = judgeFailure(error, {
+      ...evidence.about(run.history, runtime.now(), !lines.exhausted),
+      wholeScopeDead: !isReason(error, "all_sources_dead") || (await wholeScopeDead()),
+    });
+    if (verdict.kind === "stop") return stop(verdict.stop, verdict.reason);
+    if (verdict.kind === "requeue") return putBack(run, verdict, error);
+    evidence.failed(run.history);
+    await fail(run.line.id, run.sequence, failureOf(error));
+  }
+
+  /** A line's own model may narrow it to dead sources while others live. */
+  async function wholeScopeDead(): Promise<boolean> {
+    try {
+      const { sources } = await client.snapshot();
+      return sources.every(({ dead }) => dead);
+    } catch {
+      return true;
+    }
+  }
+
+  function putBack(run: LineRun, verdict: Extract<LineVerdict, { kind: "requeue" }>, error: unknown): void {
+    lastTrouble = describe(error);
+    run.sourcesDead = isReason(error, "all_sources_dead");
+    if (verdict.outage) evidence.putBack(run.history);
+    tally.requeued();
+    const now = runtime.now();
+    // The wait that the error asks for is obeyed even when the outage ends earlier.
+    const askedMs = GatewayUnavailableError.isInstance(error) ? error.retryAfterMs : 0;
+    waiting.add({
+      line: run,
+      chars: run.line.textLength,
+      notBeforeMs: now + Math.max(askedMs, MIN_WAIT_MS),
+      dueMs: now + verdict.afterMs,
+      outage: verdict.outage,
+    });
+  }
+
+  function fail(lineId: string, sequence: number, failure: LineFailure): Promise<void> {
+    return write(sequence, failureLine(lineId, failure, runtime.uuid()), tally.failed, () => {});
+  }
+
+  /** Never rejects. */
+  async function write(sequence: number, text: string, onWritten: () => void, onLost: () => void): Promise<void> {
+    const written = sink.put(sequence, text).then(onWritten, (error) => {
+      onLost();
+      stop("write_failed", `The output can't be written: ${describe(error)}.`);
+    });
+    if (!options.ordered) return written;
+    writes.add(written);
+    void written.then(() => {
+      writes.delete(written);
+      bell.ring();
+    });
+  }
+
+  function armDueTimer(): void {
+    cancelDue?.();
+    cancelDue = undefined;
+    const due = waiting.nextDueMs;
+    if (due === undefined || stopped !== null || inFlight >= concurrency) return;
+    cancelDue = runtime.setTimer(Math.max(0, due - runtime.now()), bell.ring);
+  }
+
+  function armGiveUp(): void {
+    const now = runtime.now();
+    // A silent input is no failure.
+    if (inFlight === 0 && waiting.size === 0) quietSinceMs = now;
+    const leftMs = Math.max(quietSinceMs, evidence.lastSuccessMs) + options.giveUpAfterMs - now;
+    if (leftMs > 0) cancelGiveUp = runtime.setTimer(leftMs, armGiveUp);
+    else stop("no_success", `No line succeeded for ${formatLength(options.giveUpAfterMs)}.${hint(lastTrouble)}`);
+  }
+
+  /** What is left waits for dead sources only, while other sources live: no later success will tell. */
+  function onlyDeadLeft(): boolean {
+    const restWaits = inFlight === 0 && lines.exhausted && waiting.size > 0;
+    return restWaits && waiting.every(({ sourcesDead }) => sourcesDead);
+  }
+
+  async function finish(): Promise<void> {
+    cancelDue?.();
+    cancelGiveUp?.();
+    feed.close();
+    try {
+      await sink.finish();
+    } catch (error) {
+      stop("write_failed", `The output can't be written: ${describe(error)}.`);
+    }
+    await Promise.all(writes);
+  }
+
+  return {
+    stop,
+    abort(reason) {
+      aborted = true;
+      stop("aborted", "Stopped; the calls in flight were cancelled.");
+      for (const controller of controllers) controller.abort(reason);
+    },
+    counts: () => ({
+      inFlight,
+      requeued: waiting.size,
+      draining: stopped !== null,
+      linesToDo: options.linesToDo ?? (lines.exhausted ? started : undefined),
+      badLines: options.badLines + feed.badLines,
+    }),
+    async run() {
+      armGiveUp();
+      for (;;) {
+        fill();
+        if (onlyDeadLeft()) stop("all_sources_dead", `The lines left have dead sources only.${hint(lastTrouble)}`);
+        if (inFlight === 0 && (stopped !== null || (lines.exhausted && waiting.size === 0))) break;
+        armDueTimer();
+        await bell.rung();
+      }
+      await finish();
+      return stopped;
+    },
+  };
+}
+
+/** Wakes one sleeper; a ring before the sleep is not lost. */
+function createBell() {
+  let rang = false;
+  let wakeUp: (() => void) | undefined;
+  return {
+    ring(): void {
+      rang = true;
+      wakeUp?.();
+    },
+    async rung(): Promise<void> {
+      if (!rang) {
+        await new Promise<void>((resolve) => {
+          wakeUp = resolve;
+        });
+      }
+      wakeUp = undefined;
+      rang = false;
+    },
+  };
+}
+
+function isReason(error: unknown, reason: string): boolean {
+  return GatewayUnavailableError.isInstance(error) && error.reason === reason;
+}
+
+function describe(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+function hint(trouble: string): string {
+  return trouble === "" ? "" : ` The last reason: ${trouble}`;
+}
+
+function formatLength(lengthMs: number): string {
+  return lengthMs >= 60_000 ? `${Math.round(lengthMs / 6_000) / 10} min` : `${lengthMs / 1_000} s`;
+}

@@ -1,0 +1,117 @@
+import { stat } from "node:fs/promises";
+import { createIdSet, type IdSet } from "./done-set.js";
+import { cutTornLine, filterOut, readOut } from "./out-file.js";
+import { type Places, unwritableOutput } from "./places.js";
+import { compareInput, type InputIdentity, type Ties, writeTies } from "./ties.js";
+import { BatchRefusedError } from "./types.js";
+
+export interface PreparedOut {
+  readonly batchId: string;
+  /** Ids that have their line in OUT. */
+  readonly done: IdSet;
+  /** Failure lines among them. */
+  readonly failed: number;
+}
+
+export interface PrepareOptions {
+  readonly input: InputIdentity;
+  readonly prefixSha256: string | undefined;
+  /** What `readTies` gave before IN was read. */
+  readonly ties: Ties | undefined;
+  readonly retryFailed: boolean;
+  readonly newBatchId: () => string;
+  readonly startedAt: string;
+  readonly onNote: (text: string) => void;
+}
+
+/**
+ * Makes OUT ready to be appended to: its own (or refused), without a torn line, tied to IN. The ties are on disk before
+ * OUT has its first line, so that a line of OUT can always be told from somebody else's.
+ */
+export async function prepareOut(places: Places, options: PrepareOptions): Promise<PreparedOut> {
+  if (places.outIsDevice) {
+    options.onNote(`${places.outPath} is a device: a run that is stopped can't go on from it.`);
+    return { batchId: options.newBatchId(), done: createIdSet(), failed: 0 };
+  }
+  try {
+    const relation = compare(places, options);
+    // Without an OUT the user has started over; its old rows belong to a batch of the past.
+    const goOn = relation !== "other" && places.outExists;
+    const kept = goOn ? options.ties : undefined;
+    const hasLines = places.outExists && (await hasBytes(places.outPath));
+    if (kept === undefined && hasLines) throw foreignOutput(places, options.ties);
+    const ties: Ties = kept ?? {
+      version: 1,
+      batchId: options.newBatchId(),
+      startedAt: options.startedAt,
+      input: options.input,
+    };
+    const loaded = hasLines ? await loadOut(places.outPath, options) : { done: createIdSet(), failed: 0 };
+    if (kept === undefined || relation === "grown" || gainsFirstLine(kept.input, options.input)) {
+      await writeTies(places.tiesPath, { ...ties, input: options.input });
+    }
+    if (relation === "grown" && goOn)
+      options.onNote(`${places.inName} has new lines since the last run; they are run too.`);
+    return { batchId: ties.batchId, ...loaded };
+  } catch (error) {
+    throw BatchRefusedError.isInstance(error) ? error : unwritableOutput(places.outPath, error);
+  }
+}
+
+function compare(places: Places, { ties, input, prefixSha256 }: PrepareOptions): "same" | "grown" | "other" {
+  return ties === undefined || !places.outExists ? "other" : compareInput(ties.input, input, prefixSha256);
+}
+
+function gainsFirstLine(before: InputIdentity, now: InputIdentity): boolean {
+  return (
+    before.kind === "stream" && now.kind === "stream" && before.firstLineSha256 === null && now.firstLineSha256 !== null
+  );
+}
+
+async function hasBytes(path: string): Promise<boolean> {
+  const { size } = await stat(path);
+  return size > 0;
+}
+
+function foreignOutput(places: Places, ties: Ties | undefined): BatchRefusedError {
+  const { outPath, tiesPath, inName } = places;
+  if (ties === undefined) {
+    return new BatchRefusedError(
+      "out_foreign",
+      `${outPath} has content already, and no ${tiesPath} says that it belongs to ${inName}. Choose another output, or move it away.`,
+    );
+  }
+  const other = ties.input.kind === "file" ? ties.input.path : "another stream";
+  return new BatchRefusedError(
+    "out_other_in",
+    `${outPath} belongs to ${other} as it was at ${ties.startedAt}, not to ${inName} as it is now. Choose another output, or move ${outPath} and ${tiesPath} away.`,
+  );
+}
+
+async function loadOut(path: string, options: PrepareOptions): Promise<{ done: IdSet; failed: number }> {
+  const torn = await cutTornLine(path);
+  if (torn > 0) options.onNote(`A line that was only half written (${torn} bytes) was cut from ${path}.`);
+  const loaded = await countOut(path);
+  const retried = options.retryFailed ? loaded.failed : 0;
+  if (loaded.damaged > 0) {
+    options.onNote(`${loaded.damaged} damaged or repeated lines were taken out of ${path}.`);
+  }
+  if (retried === 0 && loaded.damaged === 0) return loaded;
+  const seen = createIdSet();
+  await filterOut(
+    path,
+    (entry) => entry !== undefined && seen.add(entry.lineId) && !(options.retryFailed && entry.failed),
+  );
+  return countOut(path);
+}
+
+async function countOut(path: string): Promise<{ done: IdSet; failed: number; damaged: number }> {
+  const done = createIdSet();
+  let failed = 0;
+  let damaged = 0;
+  for await (const entry of readOut(path)) {
+    if (entry === undefined || !done.add(entry.lineId)) damaged++;
+    else if (entry.failed) failed++;
+  }
+  return { done, failed, damaged };
+}
