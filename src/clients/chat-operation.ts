@@ -18,43 +18,83 @@ export interface AbleSources {
   readonly chargesMaximum: boolean;
 }
 
-export type OpenChat<Value> = (attempt: ChatAttempt, context: AttemptContext) => Promise<Opened<Value, ChatCompletion>>;
+export type OpenChat<Value> = (attempt: ChatAttempt) => Promise<Opened<Value, ChatCompletion>>;
 
-/** States what chat is to the loop: estimate, attempt, telemetry description. */
-export function chatOperation<Value>(
-  kind: OperationKind,
-  request: ChatRequest,
-  messagesJson: string,
-  able: AbleSources,
-  open: OpenChat<Value>,
-): Operation<Value, ChatCompletion> {
-  let promptTokens = -1;
-  const prompt = (): number => {
-    if (promptTokens < 0) promptTokens = estimatePromptTokens(request.messages, request.tools);
-    return promptTokens;
-  };
-  let messages: string | null = null;
-  return {
-    kind,
-    sources: able.sources,
-    candidates: able.candidates,
-    get promptTokens() {
-      return prompt();
-    },
-    get estTokens() {
-      return able.countsTokens ? reservation(request, prompt(), able.chargesMaximum) : 0;
-    },
-    attempt(source, context) {
-      const stream = kind === "chat_stream" || (request.stream ?? source.stream);
-      return open({ source, request, messagesJson, stream, context }, context);
-    },
-    describeRequest(source) {
-      messages ??= digestBinaryParts(messagesJson);
-      return { messages, sampling: samplingColumn(request, source) };
-    },
-    describeReply: (completion) => describeReply(completion, prompt),
-    describePartial: (partial) => describePartial(partial, prompt),
-  };
+/**
+ * States what chat is to the loop: estimate, attempt, telemetry description. A class, because one is made per call
+ * and a closure per member would be most of what a waiting call costs.
+ */
+export class ChatOperation<Value> implements Operation<Value, ChatCompletion> {
+  readonly kind: OperationKind;
+  readonly #request: ChatRequest;
+  readonly #messagesJson: string;
+  readonly #able: AbleSources;
+  readonly #open: OpenChat<Value>;
+  #promptTokens = -1;
+  #messages: string | null = null;
+
+  constructor(
+    kind: OperationKind,
+    request: ChatRequest,
+    messagesJson: string,
+    able: AbleSources,
+    open: OpenChat<Value>,
+  ) {
+    this.kind = kind;
+    this.#request = request;
+    this.#messagesJson = messagesJson;
+    this.#able = able;
+    this.#open = open;
+  }
+
+  get sources(): readonly SourceConfig[] {
+    return this.#able.sources;
+  }
+
+  get candidates(): readonly string[] {
+    return this.#able.candidates;
+  }
+
+  get promptTokens(): number {
+    if (this.#promptTokens < 0) this.#promptTokens = estimatePromptTokens(this.#request.messages, this.#request.tools);
+    return this.#promptTokens;
+  }
+
+  get estTokens(): number {
+    const { countsTokens, chargesMaximum } = this.#able;
+    return countsTokens ? reservation(this.#request, this.promptTokens, chargesMaximum) : 0;
+  }
+
+  attempt(source: SourceConfig, context: AttemptContext): Promise<Opened<Value, ChatCompletion>> {
+    const stream = this.kind === "chat_stream" || (this.#request.stream ?? source.stream);
+    return this.#open({ source, request: this.#request, messagesJson: this.#messagesJson, stream, context });
+  }
+
+  describeRequest(source: SourceConfig | null): { messages: string | null; sampling: string | null } {
+    this.#messages ??= digestBinaryParts(this.#messagesJson);
+    return { messages: this.#messages, sampling: samplingColumn(this.#request, source) };
+  }
+
+  describeReply(completion: ChatCompletion): ReplyFacts {
+    return {
+      usage: completion.usage ?? estimatedUsage(this.promptTokens, completion),
+      response: responseText(completion.content, completion.toolCalls),
+      thinking: completion.thinking === "" ? null : completion.thinking,
+      modelReported: completion.modelReported,
+      statusCode: completion.statusCode,
+      finishReason: completion.finishReason ?? completion.rawFinishReason,
+      latencyMs: completion.latencyMs,
+      ttftMs: completion.ttftMs,
+    };
+  }
+
+  describePartial(partial: PartialReply): PartialFacts {
+    return {
+      usage: (partial.usage as Usage | null | undefined) ?? estimatedUsage(this.promptTokens, partial),
+      response: responseText(partial.content, partial.toolCalls),
+      thinking: partial.thinking === "" ? null : partial.thinking,
+    };
+  }
 }
 
 function reservation(request: ChatRequest, promptTokens: number, chargesMaximum: boolean): number {
@@ -68,27 +108,6 @@ function samplingColumn(request: ChatRequest, source: SourceConfig | null): stri
   if (sampling === undefined && extraBody === undefined && source === null) return null;
   const joined = { ...source?.extraBody, ...extraBody, ...sampling };
   return Object.keys(joined).length === 0 ? null : canonicalJson(joined);
-}
-
-function describeReply(completion: ChatCompletion, prompt: () => number): ReplyFacts {
-  return {
-    usage: completion.usage ?? estimatedUsage(prompt(), completion),
-    response: responseText(completion.content, completion.toolCalls),
-    thinking: completion.thinking === "" ? null : completion.thinking,
-    modelReported: completion.modelReported,
-    statusCode: completion.statusCode,
-    finishReason: completion.finishReason ?? completion.rawFinishReason,
-    latencyMs: completion.latencyMs,
-    ttftMs: completion.ttftMs,
-  };
-}
-
-function describePartial(partial: PartialReply, prompt: () => number): PartialFacts {
-  return {
-    usage: (partial.usage as Usage | null | undefined) ?? estimatedUsage(prompt(), partial),
-    response: responseText(partial.content, partial.toolCalls),
-    thinking: partial.thinking === "" ? null : partial.thinking,
-  };
 }
 
 /** An answer that only calls tools is kept as those calls. */

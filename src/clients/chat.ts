@@ -3,9 +3,9 @@ import type { SourceConfig } from "../domain/source.js";
 import { RequestRejectedError } from "../errors.js";
 import type { GovernEnvironment } from "../governance/call.js";
 import { govern } from "../governance/govern.js";
-import type { Answered, CallOptions, Governed } from "../governance/operation.js";
+import type { Answered, Governed, Opened } from "../governance/operation.js";
 import type { ChatTransport } from "../ports/transport.js";
-import { type AbleSources, chatOperation } from "./chat-operation.js";
+import { type AbleSources, ChatOperation, type OpenChat } from "./chat-operation.js";
 import { checkRequest } from "./chat-request.js";
 import { type ChatStream, createChatStream } from "./chat-stream.js";
 
@@ -28,23 +28,18 @@ export function createChatClient(
 ): ChatClient {
   const able = sourcesByModel(environment);
 
+  const openPlain: OpenChat<null> = (attempt) => transport.complete(attempt).then(openedWhole);
+
   async function chat(request: ChatRequest): Promise<ChatResponse> {
     lifetime.enter();
     try {
-      return await governedChat(request);
+      const messagesJson = checkRequest(request, "chat");
+      const operation = new ChatOperation("chat", request, messagesJson, able(request.model), openPlain);
+      const governed = await govern(environment, operation, request);
+      return chatResponse(governed, governed.ended instanceof Promise ? await governed.ended : governed.ended);
     } finally {
       lifetime.leave();
     }
-  }
-
-  async function governedChat(request: ChatRequest): Promise<ChatResponse> {
-    const messagesJson = checkRequest(request, "chat");
-    const operation = chatOperation("chat", request, messagesJson, able(request.model), async (attempt) => {
-      const completion = await transport.complete(attempt);
-      return { value: null, done: completion };
-    });
-    const governed = await govern(environment, operation, callOptions(request, request.signal));
-    return chatResponse(governed, await governed.ended);
   }
 
   function stream(request: ChatRequest): ChatStream {
@@ -55,10 +50,9 @@ export function createChatClient(
           operation: "chat_stream",
         });
       }
-      const operation = chatOperation("chat_stream", request, messagesJson, able(request.model), (attempt) =>
-        openChat(transport, attempt),
-      );
-      const governed = await govern(environment, operation, callOptions(request, signal));
+      const open: OpenChat<null> = (attempt) => openChat(transport, attempt);
+      const operation = new ChatOperation("chat_stream", request, messagesJson, able(request.model), open);
+      const governed = await govern(environment, operation, { ...request, signal });
       return {
         value: governed.value,
         ended: Promise.resolve(governed.ended).then((answered) => chatResponse(governed, answered)),
@@ -69,16 +63,8 @@ export function createChatClient(
   return { chat, stream };
 }
 
-function callOptions(request: ChatRequest, signal: AbortSignal | undefined): CallOptions {
-  const { deadlineMs, priority, failover, sessionId, parentCallId } = request;
-  return {
-    ...(signal === undefined ? {} : { signal }),
-    ...(deadlineMs === undefined ? {} : { deadlineMs }),
-    ...(priority === undefined ? {} : { priority }),
-    ...(failover === undefined ? {} : { failover }),
-    ...(sessionId === undefined ? {} : { sessionId }),
-    ...(parentCallId === undefined ? {} : { parentCallId }),
-  };
+function openedWhole(completion: ChatCompletion): Opened<null, ChatCompletion> {
+  return { value: null, done: completion };
 }
 
 /** Which sources have a model; every other model is the caller's mistake. */

@@ -35,16 +35,17 @@ export function settle(state: ScopeState, s: Settle, clock: StoreClock, random: 
 }
 
 function settleBooks(state: ScopeState, source: SourceState, lease: Lease, s: Settle, clock: StoreClock): void {
-  const { grant } = lease;
-  const { reservedTokens } = grant;
-  const books = {
-    leaseId: grant.leaseId,
+  const { leaseId, reservedTokens, windowId } = lease.grant;
+  const actualTokens = s.sent ? Math.max(0, s.actualTokens ?? reservedTokens) : 0;
+  const returnRequest = !s.sent;
+  settleGates(source.rules, source.gates, clock, { leaseId, windowId, reservedTokens, actualTokens, returnRequest });
+  settleGates(state.globalRules, state.globalGates, clock, {
+    leaseId,
+    windowId: lease.globalWindowId,
     reservedTokens,
-    actualTokens: s.sent ? Math.max(0, s.actualTokens ?? reservedTokens) : 0,
-    returnRequest: !s.sent,
-  };
-  settleGates(source.rules, source.gates, clock, { ...books, windowId: grant.windowId });
-  settleGates(state.globalRules, state.globalGates, clock, { ...books, windowId: lease.globalWindowId });
+    actualTokens,
+    returnRequest,
+  });
 }
 
 function teach(state: ScopeState, source: SourceState, s: Settle, clock: StoreClock, random: SeededRandom): boolean {

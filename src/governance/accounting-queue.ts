@@ -39,6 +39,12 @@ export interface TakenAccounts {
   readonly renew: LeaseId[];
 }
 
+const NO_ITEMS: readonly never[] = [];
+
+export function itemsOf<T>(pending: readonly Pending<T>[]): readonly T[] {
+  return pending.length === 0 ? NO_ITEMS : pending.map((entry) => entry.item);
+}
+
 export const NO_ACCOUNTS: TakenAccounts = { settles: [], verdicts: [], renew: [] };
 
 /** Takes everything for one tick; `giveBack` returns it when the tick fails. */

@@ -8,6 +8,7 @@ import {
   emptyAccountingQueue,
   giveBack,
   hasPending,
+  itemsOf,
   NO_ACCOUNTS,
   type TakenAccounts,
   takeAll,
@@ -32,6 +33,7 @@ import {
 
 /** A tick carries at most this many wants (spec 10 "One port"). */
 const MAX_WANTS = 32;
+const NONE: readonly never[] = [];
 
 export interface DispatcherOptions {
   readonly governor: Governor;
@@ -221,10 +223,10 @@ export class Dispatcher {
       reply = governor.tick({
         worker,
         seed: Math.floor(runtime.random() * 0x1_0000_0000),
-        settles: accounts.settles.map((pending) => pending.item),
-        verdicts: accounts.verdicts.map((pending) => pending.item),
+        settles: itemsOf(accounts.settles),
+        verdicts: itemsOf(accounts.verdicts),
         renew: accounts.renew,
-        wants: wants.map((entry) => entry.want),
+        wants: wants.length === 0 ? NONE : wants.map((entry) => entry.want),
       });
     } catch (error) {
       this.#tickFailed(error, accounts, wants);

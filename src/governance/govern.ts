@@ -68,7 +68,8 @@ async function attemptUntilOpened(call: Call): Promise<Governed<unknown, unknown
     }
     if (opened.done instanceof Promise) return openedStream(attempt, opened.value, opened.done);
     stopListening();
-    return governed(attempt, opened.value, await succeed(attempt, opened.done));
+    const answered = succeed(attempt, opened.done);
+    return governed(attempt, opened.value, answered instanceof Promise ? await answered : answered);
   }
 }
 
@@ -79,7 +80,7 @@ function startAttempt(call: Call, permit: Permit): Attempt {
 }
 
 /** null = nothing left: the permit was older than its lease (a frozen process), it goes back and the call asks again. */
-async function send(attempt: Attempt): Promise<Opened<unknown, unknown> | null> {
+function send(attempt: Attempt): Promise<Opened<unknown, unknown> | null> {
   const { call, grant, source } = attempt;
   const { runtime, telemetry, config } = call.environment;
   const committed = telemetry?.open({
@@ -91,13 +92,17 @@ async function send(attempt: Attempt): Promise<Opened<unknown, unknown> | null> 
     startedAtMs: runtime.wallNow(),
     estTokens: grant.reservedTokens,
   });
-  if (committed !== undefined) await committed;
+  if (committed === undefined) return call.operation.attempt(source, attempt);
+  return committed.then(() => sendAfterCommit(attempt));
+}
+
+async function sendAfterCommit(attempt: Attempt): Promise<Opened<unknown, unknown> | null> {
+  const { call, grant } = attempt;
   if (attempt.aborted) throw attempt.abortReason;
-  if (runtime.now() - attempt.startedMs >= grant.leaseTtlMs) {
-    await giveBackUnsent(attempt);
-    return null;
-  }
-  return call.operation.attempt(source, attempt);
+  if (attempt.runtime.now() - attempt.startedMs < grant.leaseTtlMs)
+    return call.operation.attempt(attempt.source, attempt);
+  await giveBackUnsent(attempt);
+  return null;
 }
 
 async function giveBackUnsent(attempt: Attempt): Promise<void> {
@@ -113,15 +118,19 @@ async function giveBackUnsent(attempt: Attempt): Promise<void> {
   call.clock.end(attempt.mark, call.environment.runtime.now(), false);
 }
 
-async function succeed(attempt: Attempt, completion: unknown): Promise<Answered<unknown>> {
+/** Books a success; a promise only where the telemetry commit has to be waited for. */
+function succeed(attempt: Attempt, completion: unknown): Answered<unknown> | Promise<Answered<unknown>> {
   const { call } = attempt;
   const facts = call.operation.describeReply(completion);
   settleAttempt(attempt, "success", facts.usage.totalTokens);
   const costNanos = costOf(attempt, facts.usage);
+  const answered = { completion, facts, costNanos };
   const committed = recordAnswer(attempt, facts, costNanos);
-  if (committed !== undefined) await committed;
-  call.clock.end(attempt.mark, call.environment.runtime.now(), true);
-  return { completion, facts, costNanos };
+  const end = (): Answered<unknown> => {
+    call.clock.end(attempt.mark, attempt.runtime.now(), true);
+    return answered;
+  };
+  return committed === undefined ? end() : committed.then(end);
 }
 
 function governed(

@@ -21,7 +21,7 @@ const BACKEND_RECHECK_MS = 1_000;
 export function getPermit(call: Call, leaseId: string): Permit | Promise<Permit> {
   const { dispatcher, runtime, selector } = call.environment;
   if (selector !== null) return getOrderedPermit(call, leaseId);
-  const entry = entryFor(call, wantFor(call, leaseId, call.candidates));
+  const entry = new CallEntry(call, wantFor(call, leaseId, call.candidates, false));
   const askedMs = runtime.now();
   const answer = dispatcher.admit(entry);
   if (answer instanceof Promise) return waitForPermit(call, entry, answer, askedMs);
@@ -34,17 +34,17 @@ async function getOrderedPermit(call: Call, leaseId: string): Promise<Permit> {
   const askedMs = runtime.now();
   const order = selector!.order(call.candidates, await dispatcher.snapshot());
   const candidates = order.filter((name) => call.candidates.includes(name));
-  const want = { ...wantFor(call, leaseId, candidates.length > 0 ? candidates : call.candidates), ordered: true };
-  const entry = entryFor(call, want);
+  const entry = new CallEntry(call, wantFor(call, leaseId, candidates.length > 0 ? candidates : call.candidates, true));
   const answer = dispatcher.admit(entry);
   return answer instanceof Promise ? waitForPermit(call, entry, answer, askedMs) : permitFrom(call, answer, askedMs);
 }
 
-function wantFor(call: Call, leaseId: string, candidates: readonly string[]): Want {
+function wantFor(call: Call, leaseId: string, candidates: readonly string[], ordered: boolean): Want {
   return {
     leaseId,
     callId: leaseId,
     candidates,
+    ordered,
     failedHere: call.failedHere,
     limitedHere: call.limitedHere,
     estTokens: call.operation.estTokens,
@@ -53,13 +53,22 @@ function wantFor(call: Call, leaseId: string, candidates: readonly string[]): Wa
   };
 }
 
-function entryFor(call: Call, want: Want): QueueEntry {
-  return {
-    want,
-    sequence: call.sequence,
-    staysAfter: (refusal) => mayWait(call, refusal),
-    backendGraceMs: call.environment.config.backpressure.backendGraceMs,
-  };
+class CallEntry implements QueueEntry {
+  readonly want: Want;
+  readonly sequence: number;
+  readonly backendGraceMs: number;
+  readonly #call: Call;
+
+  constructor(call: Call, want: Want) {
+    this.#call = call;
+    this.want = want;
+    this.sequence = call.sequence;
+    this.backendGraceMs = call.environment.config.backpressure.backendGraceMs;
+  }
+
+  staysAfter(refusal: Refusal): boolean {
+    return mayWait(this.#call, refusal);
+  }
 }
 
 /** Does waiting make sense after this refusal? (spec 02 §2, the loop) */

@@ -1,4 +1,6 @@
 import type { CallRecord, RecordOutcome } from "../domain/record.js";
+import type { SourceConfig } from "../domain/source.js";
+import type { Usage } from "../domain/usage.js";
 import {
   GatewayUnavailableError,
   PolyGatewayError,
@@ -11,25 +13,25 @@ import { textOf } from "./backend-errors.js";
 import type { Call } from "./call.js";
 import type { PartialFacts, ReplyFacts } from "./operation.js";
 
-/** Telemetry rows of the loop (spec 05). Writing never throws; a returned promise is the wait `durability: "sync"` asks for. */
+/**
+ * Telemetry rows of the loop (spec 05). Writing never throws; a returned promise is the wait `durability: "sync"` asks
+ * for. A row is one literal that is filled in: on the hot path, joining parts costs more than the whole admission.
+ */
+type Row = { -readonly [Column in keyof CallRecord]: CallRecord[Column] };
 
 export function recordAnswer(attempt: Attempt, facts: ReplyFacts, costNanos: bigint | null): Promise<void> | undefined {
-  const { usage } = facts;
-  return write(attempt.call, {
-    ...attemptColumns(attempt),
-    response: facts.response,
-    thinking: facts.thinking,
-    ...usageColumns(usage),
-    latencyMs: facts.latencyMs,
-    ttftMs: facts.ttftMs,
-    costNanos,
-    error: null,
-    modelReported: facts.modelReported,
-    outcome: "success",
-    statusCode: facts.statusCode,
-    finishReason: facts.finishReason,
-    final: true,
-  });
+  const row = attemptRow(attempt, "success");
+  setUsage(row, facts.usage);
+  row.response = facts.response;
+  row.thinking = facts.thinking;
+  row.latencyMs = facts.latencyMs;
+  row.ttftMs = facts.ttftMs;
+  row.costNanos = costNanos;
+  row.modelReported = facts.modelReported;
+  row.statusCode = facts.statusCode;
+  row.finishReason = facts.finishReason;
+  row.final = true;
+  return write(attempt.call, row);
 }
 
 export function recordFailure(
@@ -39,53 +41,31 @@ export function recordFailure(
   partial: PartialFacts | null,
   final: boolean,
 ): Promise<void> | undefined {
-  const { call } = attempt;
-  const known = PolyGatewayError.isInstance(error) ? error : null;
-  return write(call, {
-    ...attemptColumns(attempt),
-    response: partial?.response ?? null,
-    thinking: partial?.thinking ?? null,
-    ...usageColumns(partial?.usage ?? null),
-    latencyMs: call.environment.runtime.now() - attempt.startedMs,
-    ttftMs: attempt.firstTokenMs,
-    costNanos: partial === null ? null : costOf(attempt, partial.usage),
-    error: outcome === "cancelled" ? `cancelled: ${textOf(error)}` : textOf(error),
-    modelReported: null,
-    outcome,
-    statusCode: known?.statusCode ?? null,
-    finishReason: null,
-    final,
-    ...(known === null ? {} : { errorCode: known.code }),
-  });
+  const row = attemptRow(attempt, outcome);
+  if (partial !== null) {
+    setUsage(row, partial.usage);
+    row.response = partial.response;
+    row.thinking = partial.thinking;
+    row.costNanos = costOf(attempt, partial.usage);
+  }
+  row.latencyMs = attempt.runtime.now() - attempt.startedMs;
+  row.ttftMs = attempt.firstTokenMs;
+  row.error = outcome === "cancelled" ? `cancelled: ${textOf(error)}` : textOf(error);
+  row.final = final;
+  setCode(row, error);
+  return write(attempt.call, row);
 }
 
 /** The row of a call that ends without, or after, its attempts. */
 export function recordTerminal(call: Call, error: unknown): Promise<void> | undefined {
-  const known = PolyGatewayError.isInstance(error) ? error : null;
-  return write(call, {
-    ...callColumns(call),
-    callId: call.environment.runtime.uuid(),
-    ...call.operation.describeRequest(null),
-    provider: null,
-    sourceName: null,
-    model: null,
-    response: null,
-    thinking: null,
-    ...usageColumns(null),
-    latencyMs: call.environment.runtime.now() - call.startedMs,
-    ttftMs: null,
-    costNanos: null,
-    error: textOf(error),
-    modelReported: null,
-    outcome: terminalOutcome(error),
-    attempt: null,
-    statusCode: known?.statusCode ?? null,
-    finishReason: null,
-    waitedMs: null,
-    route: GatewayUnavailableError.isInstance(error) ? routeOf(Object.entries(error.perSourceReasons)) : null,
-    final: true,
-    ...(known === null ? {} : { errorCode: known.code }),
-  });
+  const { runtime } = call.environment;
+  const row = emptyRow(call, runtime.uuid(), terminalOutcome(error), null);
+  row.latencyMs = runtime.now() - call.startedMs;
+  row.error = textOf(error);
+  row.final = true;
+  setCode(row, error);
+  if (GatewayUnavailableError.isInstance(error)) row.route = routeOf(Object.entries(error.perSourceReasons));
+  return write(call, row);
 }
 
 function terminalOutcome(error: unknown): RecordOutcome {
@@ -96,42 +76,60 @@ function terminalOutcome(error: unknown): RecordOutcome {
   return PolyGatewayError.isInstance(error) ? "unavailable" : "cancelled";
 }
 
-export function costOf(attempt: Attempt, usage: ReplyFacts["usage"]): bigint | null {
+export function costOf(attempt: Attempt, usage: Usage): bigint | null {
   return attempt.call.environment.pricing?.costNanos(attempt.source.model, usage) ?? null;
 }
 
-function write(call: Call, record: CallRecord): Promise<void> | undefined {
-  if (record.final) call.finalRowWritten = true;
-  return call.environment.telemetry?.record(record);
+function write(call: Call, row: CallRecord): Promise<void> | undefined {
+  if (row.final) call.finalRowWritten = true;
+  return call.environment.telemetry?.record(row);
 }
 
-function callColumns(call: Call) {
+function emptyRow(call: Call, callId: string, outcome: RecordOutcome, source: SourceConfig | null): Row {
+  const { messages, sampling } = call.operation.describeRequest(source);
   return {
+    callId,
     sessionId: call.options.sessionId ?? null,
     parentCallId: call.options.parentCallId ?? null,
     scope: call.environment.config.scope,
     operation: call.kind,
+    provider: source === null ? null : source.provider,
+    sourceName: source === null ? null : source.name,
+    model: source === null ? null : source.model,
+    messages,
+    response: null,
+    thinking: null,
+    promptTokens: null,
+    completionTokens: null,
+    usageSource: null,
+    latencyMs: null,
+    ttftMs: null,
+    costNanos: null,
+    error: null,
+    cachedPromptTokens: null,
+    modelReported: null,
+    sampling,
+    reasoningTokens: null,
+    outcome,
+    attempt: null,
     requestId: call.requestId,
+    statusCode: null,
+    finishReason: null,
     worker: call.environment.telemetry?.worker ?? "",
+    waitedMs: null,
+    route: null,
+    final: false,
+    errorCode: undefined,
   };
 }
 
-function attemptColumns(attempt: Attempt) {
-  const { call, source, grant } = attempt;
-  return {
-    ...callColumns(call),
-    callId: attempt.callId,
-    provider: source.provider,
-    sourceName: source.name,
-    model: source.model,
-    ...call.operation.describeRequest(source),
-    attempt: attempt.number,
-    waitedMs: attempt.waitedMs,
-    route:
-      grant.passedOver.length === 0
-        ? null
-        : routeOf(grant.passedOver.map((passed) => [passed.source, { reason: passed.reason, waitMs: passed.waitMs }])),
-  };
+function attemptRow(attempt: Attempt, outcome: RecordOutcome): Row {
+  const { call, grant } = attempt;
+  const row = emptyRow(call, attempt.callId, outcome, attempt.source);
+  row.attempt = attempt.number;
+  row.waitedMs = attempt.waitedMs;
+  if (grant.passedOver.length > 0) row.route = routeOf(grant.passedOver.map((passed) => [passed.source, passed]));
+  return row;
 }
 
 function routeOf(entries: readonly (readonly [string, { reason: string; waitMs: number }])[]): string | null {
@@ -139,12 +137,16 @@ function routeOf(entries: readonly (readonly [string, { reason: string; waitMs: 
   return JSON.stringify(entries.map(([source, { reason, waitMs }]) => ({ source, reason, waitMs: Math.ceil(waitMs) })));
 }
 
-function usageColumns(usage: ReplyFacts["usage"] | null) {
-  return {
-    promptTokens: usage?.promptTokens ?? null,
-    completionTokens: usage?.completionTokens ?? null,
-    usageSource: usage?.source ?? null,
-    cachedPromptTokens: usage?.cachedPromptTokens ?? null,
-    reasoningTokens: usage?.reasoningTokens ?? null,
-  };
+function setUsage(row: Row, usage: Usage): void {
+  row.promptTokens = usage.promptTokens;
+  row.completionTokens = usage.completionTokens;
+  row.usageSource = usage.source;
+  row.cachedPromptTokens = usage.cachedPromptTokens;
+  row.reasoningTokens = usage.reasoningTokens;
+}
+
+function setCode(row: Row, error: unknown): void {
+  if (!PolyGatewayError.isInstance(error)) return;
+  row.statusCode = error.statusCode ?? null;
+  row.errorCode = error.code;
 }

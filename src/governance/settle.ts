@@ -34,21 +34,15 @@ export function settleAttempt(
     sent: true,
     outcome,
     durationMs: runtime.now() - attempt.startedMs,
-    ...rateLimitOf(error),
-    ...(error === null || outcome === "cancelled" ? {} : { lastError: lastErrorOf(error) }),
+    retryAfterMs: retryAfterOf(error),
+    rateLimited: TransientError.isInstance(error) && error.rateLimited === true ? "unknown" : undefined,
+    lastError: error === null || outcome === "cancelled" ? undefined : lastErrorOf(error),
   });
 }
 
-function rateLimitOf(error: Error | null): { retryAfterMs?: number; rateLimited?: "requests" | "tokens" | "unknown" } {
-  if (TransientError.isInstance(error) && error.rateLimited === true) {
-    return {
-      rateLimited: "unknown",
-      ...(error.retryAfterMs === undefined ? {} : { retryAfterMs: error.retryAfterMs }),
-    };
-  }
-  if (SourceDeadError.isInstance(error) && error.retryAfterMs !== undefined)
-    return { retryAfterMs: error.retryAfterMs };
-  return {};
+function retryAfterOf(error: Error | null): number | undefined {
+  if (TransientError.isInstance(error)) return error.rateLimited === true ? error.retryAfterMs : undefined;
+  return SourceDeadError.isInstance(error) ? error.retryAfterMs : undefined;
 }
 
 /**

@@ -43,52 +43,64 @@ function unionMs(intervals: readonly Interval[], nowMs: number): number {
  * @param startMs the call's start, by the monotonic clock
  */
 export function createStallClock(startMs: number): StallClock {
-  let countedMs = 0;
-  let lastMark: AttemptMark = 0;
-  let running = 0;
-  let soloMark: AttemptMark = 0;
-  let soloStartMs = 0;
-  let overlapping: Interval[] | undefined;
+  return new CallStallClock(startMs);
+}
 
-  function begin(nowMs: number): AttemptMark {
-    const mark = ++lastMark;
-    if (running++ === 0) {
-      soloMark = mark;
-      soloStartMs = nowMs;
+/** A class for its size: every waiting call has one. */
+class CallStallClock implements StallClock {
+  readonly #startMs: number;
+  #countedMs = 0;
+  #lastMark: AttemptMark = 0;
+  #running = 0;
+  #soloMark: AttemptMark = 0;
+  #soloStartMs = 0;
+  #overlapping: Interval[] | undefined;
+
+  constructor(startMs: number) {
+    this.#startMs = startMs;
+  }
+
+  begin(nowMs: number): AttemptMark {
+    this.#lastMark += 1;
+    const mark = this.#lastMark;
+    this.#running += 1;
+    if (this.#running === 1) {
+      this.#soloMark = mark;
+      this.#soloStartMs = nowMs;
       return mark;
     }
-    overlapping ??= [{ mark: soloMark, startMs: soloStartMs, endMs: undefined, counted: true }];
-    overlapping.push({ mark, startMs: nowMs, endMs: undefined, counted: true });
+    this.#overlapping ??= [{ mark: this.#soloMark, startMs: this.#soloStartMs, endMs: undefined, counted: true }];
+    this.#overlapping.push({ mark, startMs: nowMs, endMs: undefined, counted: true });
     return mark;
   }
 
-  function endOverlapping(intervals: Interval[], mark: AttemptMark, nowMs: number, counted: boolean): void {
+  end(mark: AttemptMark, nowMs: number, counted: boolean): void {
+    if (this.#overlapping !== undefined) {
+      this.#endOverlapping(this.#overlapping, mark, nowMs, counted);
+      return;
+    }
+    if (this.#running === 0 || mark !== this.#soloMark) return;
+    this.#running = 0;
+    if (counted) this.#countedMs += nowMs - this.#soloStartMs;
+  }
+
+  stalledMs(nowMs: number): number {
+    return Math.max(0, nowMs - this.#startMs - this.#countedMs - this.#runningMs(nowMs));
+  }
+
+  #endOverlapping(intervals: Interval[], mark: AttemptMark, nowMs: number, counted: boolean): void {
     const interval = intervals.find((candidate) => candidate.mark === mark);
     if (interval === undefined || interval.endMs !== undefined) return;
     interval.endMs = nowMs;
     interval.counted = counted;
-    if (--running > 0) return;
-    countedMs += unionMs(intervals, nowMs);
-    overlapping = undefined;
+    this.#running -= 1;
+    if (this.#running > 0) return;
+    this.#countedMs += unionMs(intervals, nowMs);
+    this.#overlapping = undefined;
   }
 
-  function end(mark: AttemptMark, nowMs: number, counted: boolean): void {
-    if (overlapping !== undefined) {
-      endOverlapping(overlapping, mark, nowMs, counted);
-    } else if (running > 0 && mark === soloMark) {
-      running = 0;
-      if (counted) countedMs += nowMs - soloStartMs;
-    }
+  #runningMs(nowMs: number): number {
+    if (this.#overlapping !== undefined) return unionMs(this.#overlapping, nowMs);
+    return this.#running === 0 ? 0 : nowMs - this.#soloStartMs;
   }
-
-  function runningMs(nowMs: number): number {
-    if (overlapping !== undefined) return unionMs(overlapping, nowMs);
-    return running === 0 ? 0 : nowMs - soloStartMs;
-  }
-
-  function stalledMs(nowMs: number): number {
-    return Math.max(0, nowMs - startMs - countedMs - runningMs(nowMs));
-  }
-
-  return { begin, end, stalledMs };
 }

@@ -6,7 +6,7 @@ export interface QueueEntry {
   /** First-enqueue order of the call; a retried call keeps it, so it returns to its old position. */
   readonly sequence: number;
   /** Asked on every refusal that concerns this entry: stay in the queue, or leave with this refusal? */
-  readonly staysAfter: (refusal: Refusal) => boolean;
+  staysAfter(refusal: Refusal): boolean;
   /** How long the entry waits out failures of the governor itself before it rejects. */
   readonly backendGraceMs: number;
 }

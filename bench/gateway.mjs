@@ -1,0 +1,47 @@
+// Our side of the comparisons: the public client as a user would make it, every gate and the breaker on.
+import { GatewayClient } from "polygateway";
+import { messages } from "./baselines.mjs";
+
+export const noopRecorder = {
+  name: "noop",
+  open: () => undefined,
+  record: () => undefined,
+  flush: async () => {},
+  close: async () => {},
+  stats: () => ({ written: 0, queued: 0, dropped: 0 }),
+};
+
+export function governedClient(origin, path, options = {}, source = {}) {
+  return new GatewayClient({
+    scope: "BENCH",
+    sources: [
+      {
+        name: "bench_1",
+        baseUrl: `${origin}/${path}`,
+        apiKey: "sk-bench-0123456789abcdef",
+        model: "m",
+        maxConcurrency: 1_000,
+        rpm: 100_000_000,
+        tpm: 1_000_000_000,
+        ...source,
+      },
+    ],
+    global: { maxConcurrency: 2_000, rpm: 100_000_000 },
+    telemetry: noopRecorder,
+    proxyEnv: {},
+    ...options,
+  });
+}
+
+const request = { messages, sampling: { temperature: 0, maxTokens: 500 } };
+
+export const chatOp = (client, stream) => async () => {
+  const reply = await client.chat({ ...request, stream });
+  if (reply.content.length === 0) throw new Error("empty");
+};
+
+export const streamOp = (client) => async () => {
+  let text = "";
+  for await (const event of client.stream(request)) if (event.type === "text-delta") text += event.text;
+  if (text.length === 0) throw new Error("empty");
+};
