@@ -127,13 +127,13 @@ function brand(errorClass: { prototype: object; name: string }, name: string): v
 export class PolyGatewayError extends Error {
   readonly code: ErrorCode;
   /** Set by the operation; equals the telemetry column. */
-  operation?: string;
-  readonly sourceName?: string;
-  readonly statusCode?: number;
+  declare operation?: string;
+  declare readonly sourceName?: string;
+  declare readonly statusCode?: number;
   readonly bodyText: string;
-  readonly upstreamMessage?: string;
-  readonly details?: Record<string, unknown>;
-  partial?: PartialReply;
+  declare readonly upstreamMessage?: string;
+  declare readonly details?: Record<string, unknown>;
+  declare partial?: PartialReply;
 
   constructor(message: string, options: PolyGatewayErrorOptions & { code: ErrorCode }) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
@@ -165,8 +165,8 @@ export class PolyGatewayError extends Error {
 /** The service failed in a way that may pass: retried, or moved to another source. */
 export class TransientError extends PolyGatewayError {
   /** What the other side asked for, uncapped; absent when it gave nothing usable. */
-  readonly retryAfterMs?: number;
-  readonly rateLimited?: boolean;
+  declare readonly retryAfterMs?: number;
+  declare readonly rateLimited?: boolean;
 
   constructor(
     message: string,
@@ -184,7 +184,7 @@ export class TransientError extends PolyGatewayError {
 
 /** Credential, quota, billing, model or endpoint is gone: the breaker is forced open, another source is tried at once. */
 export class SourceDeadError extends PolyGatewayError {
-  readonly retryAfterMs?: number;
+  declare readonly retryAfterMs?: number;
 
   constructor(message: string, options: PolyGatewayErrorOptions & { retryAfterMs?: number } = {}) {
     super(message, { ...options, code: options.code ?? "auth" });

@@ -155,6 +155,7 @@ function open(b: BreakerRecord, config: BreakerConfig, nowMs: number, random: Se
 
 /** Forces the breaker open for a source that won't recover by retrying; `recheckMs` is the moment the other side named. */
 export function forceOpen(b: BreakerRecord, nowMs: number, recheckMs: number | undefined): void {
+  payBackTrips(b, nowMs);
   b.deadInARow += 1;
   b.dead = true;
   let waitMs = DEAD_BASE_MS;
