@@ -1,0 +1,95 @@
+import type { Command } from "commander";
+import { createSystemRuntime } from "../backends/system.js";
+import { DEFAULT_STALE_AFTER_MS, type ReconcileReport, reconcileStore } from "../telemetry/reconcile.js";
+import { TelemetryFileError } from "../telemetry/store.js";
+import { parseDurationMs } from "./arguments.js";
+import { CliError, EXIT } from "./failure.js";
+import { formatCount, formatMoney, plural } from "./format.js";
+import { printable, processTerminal, type Style, styleOf, type Terminal } from "./terminal.js";
+
+interface ReconcileFlags {
+  readonly db: string;
+  readonly table?: string;
+  readonly out?: string;
+  readonly staleAfter: number;
+  readonly json?: boolean;
+}
+
+const EXAMPLES = `
+Examples:
+  polygateway reconcile                          repair and check ./polygateway.db
+  polygateway reconcile --out answers.jsonl      look up lost rows in the answers of a batch, and compare both
+Exit code 2 when the books don't balance.`;
+
+/** Adds `polygateway reconcile`: rows for what dead processes left open, then the check of the books. */
+export function registerReconcile(program: Command, terminal: Terminal = processTerminal): void {
+  program
+    .command("reconcile")
+    .description("give every attempt of a dead process its row, then check that the books balance")
+    .option("--db <path>", "SQLite or JSONL file with telemetry", "./polygateway.db")
+    .option("--table <name>", "table of a SQLite file (default llm_calls)")
+    .option("--out <file>", "OUT file of a batch")
+    .option(
+      "--stale-after <time>",
+      "when rows of a process on another host count as left behind (default 1h)",
+      parseDurationMs,
+      DEFAULT_STALE_AFTER_MS,
+    )
+    .option("--json", "print JSON")
+    .addHelpText("after", EXAMPLES)
+    .action(async (flags: ReconcileFlags) => {
+      const report = await reconcile(flags);
+      const text = flags.json
+        ? JSON.stringify(report, null, 2)
+        : reconcileLines(report, styleOf(terminal.stdout, terminal.env)).join("\n");
+      terminal.stdout.write(`${text}\n`);
+      if (report.balanced) return;
+      const count = plural(report.differences.length, "difference");
+      throw new CliError(`The books of ${flags.db} don't balance: ${count}.`, EXIT.someFailed);
+    });
+}
+
+async function reconcile(flags: ReconcileFlags): Promise<ReconcileReport> {
+  try {
+    return await reconcileStore({
+      store: flags.db,
+      staleAfterMs: flags.staleAfter,
+      now: createSystemRuntime().wallNow(),
+      ...(flags.out === undefined ? {} : { outPath: flags.out }),
+      ...(flags.table === undefined ? {} : { table: flags.table }),
+    });
+  } catch (error) {
+    throw error instanceof TelemetryFileError ? new CliError(error.message) : error;
+  }
+}
+
+const SHOWN_DIFFERENCES = 50;
+
+export function reconcileLines(report: ReconcileReport, style: Style): string[] {
+  const { repaired } = report;
+  const lines = [
+    `Calls      ${formatCount(report.calls)} = ${formatCount(report.ended)} ended + ${formatCount(report.open)} running`,
+    `Attempts   ${formatCount(report.attempts)}, and ${formatCount(report.openAttempts)} in flight holding ${plural(report.openTokens, "token")}`,
+    `Money      ${formatMoney(report.cost)}`,
+    `Repaired   ${repairText(repaired)}`,
+  ];
+  if (report.unreadableLines > 0) lines.push(`Unreadable ${plural(report.unreadableLines, "line")}, left out`);
+  if (report.balanced) return [...lines, style.green("The books balance.")];
+  const shown = report.differences.slice(0, SHOWN_DIFFERENCES).map(({ text }) => style.red(`  ${printable(text)}`));
+  const more = report.differences.length - shown.length;
+  return [
+    ...lines,
+    "Differences:",
+    ...shown,
+    ...(more > 0 ? [`  and ${formatCount(more)} more (--json lists all)`] : []),
+  ];
+}
+
+function repairText({ abandoned, answered, ended }: ReconcileReport["repaired"]): string {
+  if (abandoned + answered + ended === 0) return "nothing was left open by dead processes";
+  return [
+    `${plural(abandoned, "attempt")} sent with unknown outcome, possibly billed`,
+    `${plural(answered, "answer")} found in OUT`,
+    `${plural(ended, "call")} ended`,
+  ].join("; ");
+}

@@ -1,0 +1,62 @@
+import { closeSync, fstatSync, fsyncSync, openSync, readSync, writeSync } from "node:fs";
+import type { OpenAttempt } from "../domain/record.js";
+import { isSince, type StoredRow } from "./columns.js";
+import { parseTelemetryLine, readLines, rowLine } from "./json-lines.js";
+import type { RowFilter, StoreRepair, TelemetryFile } from "./store.js";
+
+/** Reads telemetry lines; torn and foreign ones are passed over and counted. */
+export function openJsonlFile(path: string): TelemetryFile {
+  let unreadableLines = 0;
+
+  async function* rows(filter: RowFilter = {}): AsyncGenerator<StoredRow> {
+    unreadableLines = 0;
+    for await (const text of readLines(path)) {
+      if (text.trim() === "") continue;
+      const line = parseTelemetryLine(text);
+      if (line.kind === "unreadable") unreadableLines += 1;
+      if (line.kind !== "record" || !isSince(line.row, filter.sinceMs)) continue;
+      if (filter.sessionId === undefined || line.row.session_id === filter.sessionId) yield line.row;
+    }
+  }
+
+  async function openAttempts(): Promise<OpenAttempt[]> {
+    const open = new Map<string, OpenAttempt>();
+    for await (const text of readLines(path)) {
+      const line = parseTelemetryLine(text);
+      if (line.kind === "open") open.set(line.open.callId, line.open);
+      else if (line.kind === "record") open.delete(String(line.row.call_id));
+    }
+    return [...open.values()];
+  }
+
+  return {
+    kind: "jsonl",
+    path,
+    rows,
+    openAttempts,
+    // A record line closes its journal line by itself.
+    repair: async ({ rows: added }: StoreRepair) => appendSynced(path, added.map(rowLine).join("")),
+    get unreadableLines() {
+      return unreadableLines;
+    },
+    close: () => {},
+  };
+}
+
+const NEWLINE = 0x0a;
+
+function appendSynced(path: string, text: string): void {
+  if (text === "") return;
+  const file = openSync(path, "a+");
+  try {
+    const { size } = fstatSync(file);
+    const last = Buffer.alloc(1);
+    // Half a line left by a kill must not swallow the next one.
+    const torn = size > 0 && readSync(file, last, 0, 1, size - 1) === 1 && last[0] !== NEWLINE;
+    const bytes = Buffer.from(torn ? `\n${text}` : text);
+    for (let offset = 0; offset < bytes.length; ) offset += writeSync(file, bytes, offset);
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
+}

@@ -1,0 +1,55 @@
+import { closeSync, existsSync, openSync, readSync } from "node:fs";
+import { openJsonlFile } from "./jsonl-file.js";
+import { openSqliteFile } from "./sqlite-file.js";
+import { type TelemetryFile, TelemetryFileError } from "./store.js";
+
+const SQLITE_MAGIC = "SQLite format 3\0";
+const HEAD_BYTES = 64;
+
+/**
+ * Opens a telemetry file for reading; what it is, is seen in its content. Where `path` doesn't exist, the JSONL file
+ * that the CLI falls back to without a SQLite driver (same name ending in `.jsonl`) is taken.
+ * Throws TelemetryFileError: missing, damaged, neither SQLite nor JSONL, or no SQLite driver.
+ */
+export function openTelemetryFile(path: string, options: { readonly table?: string } = {}): TelemetryFile {
+  const existing = existingPath(path);
+  switch (kindOf(existing)) {
+    case "sqlite":
+      return openSqliteFile(existing, options.table);
+    case "jsonl":
+      return openJsonlFile(existing);
+    default: {
+      const problem = "is neither a SQLite database nor JSONL telemetry, or its beginning is damaged";
+      throw new TelemetryFileError(existing, problem, "Give the file that PGW_TELEMETRY_* or --db names");
+    }
+  }
+}
+
+function existingPath(path: string): string {
+  if (existsSync(path)) return path;
+  const fallback = `${path.replace(/\.(db|sqlite3?)$/, "")}.jsonl`;
+  if (existsSync(fallback)) return fallback;
+  throw new TelemetryFileError(path, "does not exist", "Run something that records telemetry first, or give --db PATH");
+}
+
+function kindOf(path: string): "sqlite" | "jsonl" | "unknown" {
+  const head = readHead(path);
+  if (head.startsWith(SQLITE_MAGIC)) return "sqlite";
+  if (head.trim() === "") return path.endsWith(".jsonl") ? "jsonl" : "sqlite";
+  return head.trimStart().startsWith("{") || path.endsWith(".jsonl") ? "jsonl" : "unknown";
+}
+
+function readHead(path: string): string {
+  try {
+    const file = openSync(path, "r");
+    try {
+      const head = Buffer.alloc(HEAD_BYTES);
+      return head.toString("latin1", 0, readSync(file, head, 0, HEAD_BYTES, 0));
+    } finally {
+      closeSync(file);
+    }
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code ?? String(error);
+    throw new TelemetryFileError(path, `can't be read (${code})`, "Check the path and its permissions");
+  }
+}

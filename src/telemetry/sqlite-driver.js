@@ -1,0 +1,277 @@
+// Plain JavaScript: the worker thread loads it by path, without a compiler in between.
+import { closeSync, openSync, readFileSync, readSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+
+/**
+ * What both drivers have in common.
+ * @typedef {object} Statement
+ * @property {(...values: unknown[]) => { changes: number | bigint }} run
+ * @property {(...values: unknown[]) => unknown[]} all
+ * @property {(...values: unknown[]) => unknown} get
+ *
+ * @typedef {object} Database
+ * @property {(sql: string) => unknown} exec
+ * @property {(sql: string) => Statement} prepare
+ * @property {() => void} close
+ *
+ * @typedef {import("./table-layout.js").TableLayout} TableLayout
+ *
+ * @typedef {"busy" | "full" | "readonly" | "corrupt" | "io" | "other"} Failure
+ */
+
+/** The version that works on every supported Node; 13 needs Node 22 and crashes the process on 20. */
+export const INSTALL_COMMAND = "npm install better-sqlite3@12";
+const FIRST_NODE_WITH_BETTER_SQLITE3_13 = 22;
+const BUSY_TIMEOUT_MS = 2_000;
+
+const require = createRequire(import.meta.url);
+
+/** @typedef {(path: string, readOnly: boolean) => Database} OpenDatabase */
+
+/** @type {{ ok: true, driver: string, open: OpenDatabase } | { ok: false, reason: string, remedy: string } | undefined} */
+let found;
+
+/**
+ * Finds a SQLite driver: the one of Node itself where there is one, else the optional peer better-sqlite3.
+ * @returns {{ ok: true, driver: string, open: OpenDatabase } | { ok: false, reason: string, remedy: string }}
+ */
+export function findDriver() {
+  found ??= findNodeSqlite() ?? findBetterSqlite();
+  return found;
+}
+
+function findNodeSqlite() {
+  const builtin = /** @type {any} */ (process).getBuiltinModule?.("node:sqlite");
+  if (builtin?.DatabaseSync === undefined) return undefined;
+  /** @type {OpenDatabase} */
+  const open = (path, readOnly) => new builtin.DatabaseSync(path, { readOnly });
+  return { ok: /** @type {const} */ (true), driver: "node:sqlite", open };
+}
+
+function findBetterSqlite() {
+  const ok = /** @type {const} */ (false);
+  try {
+    const version = readPackageVersion();
+    if (Number.parseInt(version, 10) >= 13 && nodeMajor() < FIRST_NODE_WITH_BETTER_SQLITE3_13) {
+      const reason = `better-sqlite3 ${version} does not run on Node ${process.versions.node}`;
+      return { ok, reason, remedy: INSTALL_COMMAND };
+    }
+    const Constructor = require("better-sqlite3");
+    // The native part is loaded by the first database, not by `require`.
+    new Constructor(":memory:").close();
+    /** @type {OpenDatabase} */
+    const open = (path, readOnly) => new Constructor(path, { readonly: readOnly, timeout: BUSY_TIMEOUT_MS });
+    return { ok: /** @type {const} */ (true), driver: "better-sqlite3", open };
+  } catch (error) {
+    const missing = /** @type {any} */ (error)?.code === "MODULE_NOT_FOUND";
+    const reason = missing
+      ? `Node ${process.versions.node} has no built-in SQLite and better-sqlite3 is not installed`
+      : `better-sqlite3 can't be loaded: ${firstLine(error)}`;
+    return { ok, reason, remedy: INSTALL_COMMAND };
+  }
+}
+
+function readPackageVersion() {
+  // Read, not required: version 13 may crash the process when it is loaded on Node 20.
+  const packageRoot = dirname(dirname(require.resolve("better-sqlite3")));
+  return String(JSON.parse(readFileSync(join(packageRoot, "package.json"), "utf8")).version);
+}
+
+function nodeMajor() {
+  return Number.parseInt(process.versions.node, 10);
+}
+
+/** @param {unknown} error */
+function firstLine(error) {
+  return String(error instanceof Error ? error.message : error).split("\n", 1)[0];
+}
+
+const SQLITE_MAGIC = "SQLite format 3\0";
+
+/** @param {string} path */
+function assertReadable(path) {
+  const file = openSync(path, "r");
+  try {
+    const head = Buffer.alloc(SQLITE_MAGIC.length);
+    const length = readSync(file, head, 0, head.length, 0);
+    if (length > 0 && head.toString("latin1", 0, length) !== SQLITE_MAGIC) {
+      throw Object.assign(new Error("file is not a database"), { code: "SQLITE_NOTADB" });
+    }
+  } finally {
+    closeSync(file);
+  }
+}
+
+/**
+ * Opens a database for reading, or for writing with the settings telemetry uses.
+ * @param {string} path
+ * @param {{ readOnly: boolean }} options
+ * @returns {Database}
+ */
+export function openDatabase(path, { readOnly }) {
+  const driver = findDriver();
+  if (!driver.ok) throw new Error(`${driver.reason}. Install it: ${driver.remedy}`);
+  if (readOnly) assertReadable(path);
+  const database = driver.open(path, readOnly);
+  try {
+    database.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
+    if (!readOnly) {
+      useWal(database);
+      database.exec("PRAGMA synchronous = NORMAL");
+    }
+    return database;
+  } catch (error) {
+    database.close();
+    throw error;
+  }
+}
+
+const WAL_TRIES = 20;
+const WAL_RETRY_MS = 25;
+
+/**
+ * Switching to WAL needs the file alone for a moment and doesn't wait for it by itself.
+ * @param {Database} database
+ */
+function useWal(database) {
+  for (let left = WAL_TRIES; ; left--) {
+    try {
+      database.exec("PRAGMA journal_mode = WAL");
+      return;
+    } catch (error) {
+      if (left === 0 || failureOf(error) !== "busy") throw error;
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, WAL_RETRY_MS);
+    }
+  }
+}
+
+/** @type {Record<number, Failure>} SQLite's primary result codes */
+const FAILURES = { 5: "busy", 6: "busy", 8: "readonly", 10: "io", 11: "corrupt", 13: "full", 14: "io", 26: "corrupt" };
+/** @type {Record<string, Failure>} */
+const FAILURE_NAMES = {
+  BUSY: "busy",
+  LOCKED: "busy",
+  READONLY: "readonly",
+  IOERR: "io",
+  CORRUPT: "corrupt",
+  FULL: "full",
+  CANTOPEN: "io",
+  NOTADB: "corrupt",
+};
+
+/**
+ * What kind of trouble an error of either driver is.
+ * @param {unknown} error
+ * @returns {Failure}
+ */
+export function failureOf(error) {
+  const { code, errcode } = /** @type {any} */ (error ?? {});
+  if (typeof errcode === "number") return FAILURES[errcode & 0xff] ?? "other";
+  const name = typeof code === "string" ? code.replace(/^SQLITE_/, "").split("_", 1)[0] : "";
+  if (["EACCES", "EPERM", "EROFS", "ENOENT", "ENOSPC", "EIO"].includes(String(code))) return "io";
+  // better-sqlite3 reports a missing folder as a TypeError without a code.
+  if (error instanceof TypeError && /directory does not exist/.test(error.message)) return "io";
+  return FAILURE_NAMES[name ?? ""] ?? "other";
+}
+
+/** @param {string} name */
+function quoted(name) {
+  return `"${name.replaceAll('"', '""')}"`;
+}
+
+/**
+ * @param {Database} database
+ * @param {string} table
+ * @returns {Set<string>} empty when there is no such table
+ */
+export function columnsOf(database, table) {
+  const rows = /** @type {{ name: string }[]} */ (database.prepare(`PRAGMA table_info(${quoted(table)})`).all());
+  return new Set(rows.map((row) => row.name));
+}
+
+/**
+ * Creates what is missing; a complete table sees no DDL.
+ * @param {Database} database
+ * @param {TableLayout} layout
+ */
+export function prepareTables(database, layout) {
+  if (isComplete(database, layout)) return;
+  database.exec("BEGIN IMMEDIATE");
+  try {
+    if (columnsOf(database, layout.table).size === 0) createCallTable(database, layout);
+    const existing = columnsOf(database, layout.table);
+    for (const column of layout.columns) {
+      if (existing.has(column.name)) continue;
+      database.exec(`ALTER TABLE ${quoted(layout.table)} ADD COLUMN ${quoted(column.name)} ${column.type}`);
+    }
+    const open = layout.openColumns.map(definition).join(", ");
+    database.exec(`CREATE TABLE IF NOT EXISTS ${quoted(layout.openTable)} (${open})`);
+    database.exec("COMMIT");
+  } catch (error) {
+    rollback(database);
+    throw error;
+  }
+}
+
+/**
+ * @param {Database} database
+ * @param {TableLayout} layout
+ */
+function isComplete(database, layout) {
+  const existing = columnsOf(database, layout.table);
+  const open = columnsOf(database, layout.openTable);
+  return (
+    layout.columns.every((column) => existing.has(column.name)) &&
+    layout.openColumns.every((column) => open.has(column.name))
+  );
+}
+
+/**
+ * @param {Database} database
+ * @param {TableLayout} layout
+ */
+function createCallTable(database, { table, columns, createdAtIndex }) {
+  const definitions = columns.map(definition);
+  definitions.splice(createdAtIndex, 0, "created_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now'))");
+  database.exec(`CREATE TABLE ${quoted(table)} (${definitions.join(", ")})`);
+  for (const column of ["created_at", "session_id"]) {
+    database.exec(`CREATE INDEX ${quoted(`${table}_${column}`)} ON ${quoted(table)} (${column})`);
+  }
+}
+
+/**
+ * @param {import("./table-layout.js").Column} column
+ * @param {number} index
+ */
+function definition({ name, type }, index) {
+  return `${quoted(name)} ${type}${index === 0 ? " NOT NULL PRIMARY KEY" : ""}`;
+}
+
+/**
+ * @param {string} table
+ * @param {readonly Column[]} columns
+ */
+export function insertSql(table, columns) {
+  const names = columns.map((column) => quoted(column.name)).join(", ");
+  return `INSERT OR IGNORE INTO ${quoted(table)} (${names}) VALUES (${columns.map(() => "?").join(", ")})`;
+}
+
+/** @param {string} table */
+export function findSql(table) {
+  return `SELECT 1 FROM ${quoted(table)} WHERE call_id = ?`;
+}
+
+/** @param {string} table */
+export function deleteOpenSql(table) {
+  return `DELETE FROM ${quoted(table)} WHERE call_id = ?`;
+}
+
+/** @param {Database} database */
+export function rollback(database) {
+  try {
+    database.exec("ROLLBACK");
+  } catch {
+    // SQLite has already rolled back by itself.
+  }
+}

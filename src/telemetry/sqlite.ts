@@ -1,0 +1,279 @@
+import { resolve as resolvePath } from "node:path";
+import type { CallRecord, OpenAttempt } from "../domain/record.js";
+import type { RecorderStats } from "../ports/recorder.js";
+import type { RecordRenderer } from "./capture.js";
+import { type LateRecorder, type RecorderProblem, renderNothing } from "./late-recorder.js";
+import { type Commit, type QueueEntry, RowQueue } from "./row-queue.js";
+import { renderBatch } from "./sqlite-batch.js";
+import { findDriver } from "./sqlite-driver.js";
+import { type SqliteRecorderOptions, sqliteOptions } from "./sqlite-options.js";
+import { type BatchResult, type SqliteThread, startSqliteThread } from "./sqlite-thread.js";
+
+export type { SqliteRecorderOptions } from "./sqlite-options.js";
+
+export interface SqliteRecorderStats extends RecorderStats {
+  /** The newest trouble with the file, in plain words; null when the last write succeeded. */
+  readonly problem: string | null;
+}
+
+/** Whether this Node can write SQLite; `remedy` is the command that installs what is missing. */
+export function sqliteAvailable(): { ok: true } | { ok: false; reason: string; remedy: string } {
+  const driver = findDriver();
+  return driver.ok ? { ok: true } : { ok: false, reason: driver.reason, remedy: driver.remedy };
+}
+
+const FLUSH_ROWS = 64;
+const MAX_BATCH = 1_000;
+/** A file that can't be written is tried again this often at most. */
+const RETRY_INTERVAL_MS = 500;
+const MAX_THREAD_LOSSES = 3;
+const CLOSE_TRIES = 3;
+
+interface FlushWaiter {
+  readonly seq: number;
+  readonly resolve: () => void;
+}
+
+/**
+ * Keeps telemetry in a SQLite file (WAL), written by a thread of its own. Constructing opens nothing.
+ *
+ * Rows are committed every `flushIntervalMs` or 64 rows, at once when a commit is asked for; everything that comes
+ * while a commit runs goes with the next one. Trouble with the file (locked, full, read-only, damaged, deleted)
+ * never reaches a call: rows wait in the queue, are tried again, and what is lost is counted in `stats()`.
+ * A damaged file is left as it is and a new one is started beside it (`….recovered-1`).
+ * Entries given after `close()` start the thread again. Throws ConfigError for options out of range.
+ */
+export class SqliteRecorder implements LateRecorder {
+  readonly name = "sqlite";
+  /** Absolute path of the file. */
+  readonly path: string;
+  readonly #table: string;
+  readonly #flushIntervalMs: number;
+  readonly #queue: RowQueue;
+  readonly #listeners = new Set<(problem: RecorderProblem) => void>();
+  #thread: SqliteThread | null = null;
+  #inflight: readonly QueueEntry[] = [];
+  #flushes: FlushWaiter[] = [];
+  #closing: Promise<void> | null = null;
+  #scheduled = false;
+  #tickAsked = false;
+  #ticked = false;
+  #failing = false;
+  #hopeless = false;
+  #threadLosses = 0;
+  #written = 0;
+  #dropped = 0;
+  #problem: string | null = null;
+
+  constructor(options: string | SqliteRecorderOptions) {
+    const { path, table, queueSize, flushIntervalMs } = sqliteOptions(options);
+    this.path = resolvePath(path);
+    this.#table = table;
+    this.#flushIntervalMs = flushIntervalMs;
+    this.#queue = new RowQueue(queueSize, (entry) => this.#lose(entry, "the telemetry queue is full"));
+  }
+
+  open(entry: OpenAttempt, commit: boolean): Promise<void> | undefined {
+    return this.#enqueue(commit, (wanted) => this.#queue.pushOpen(entry, wanted));
+  }
+
+  record(record: CallRecord, commit: boolean): Promise<void> | undefined {
+    return this.recordLate(record, commit, renderNothing);
+  }
+
+  recordLate(record: CallRecord, commit: boolean, render: RecordRenderer): Promise<void> | undefined {
+    return this.#enqueue(commit, (wanted) => this.#queue.pushRecord(record, render, wanted));
+  }
+
+  onProblem(listener: (problem: RecorderProblem) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** Also resolves after a failed try: the rows then stay queued and are tried again. */
+  flush(): Promise<void> {
+    if (this.#hopeless || this.#outstandingSeq() > this.#queue.lastSeq) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#flushes.push({ seq: this.#queue.lastSeq, resolve });
+      this.#thread?.hold(true);
+      this.#pumpSoon();
+    });
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close().finally(() => {
+      this.#closing = null;
+    });
+    return this.#closing;
+  }
+
+  stats(): SqliteRecorderStats {
+    const queued = this.#queue.size + this.#inflight.length;
+    return { written: this.#written, queued, dropped: this.#dropped, problem: this.#problem };
+  }
+
+  #enqueue(commit: boolean, push: (commit: Commit | null) => void): Promise<void> | undefined {
+    if (!commit) {
+      push(null);
+      if (this.#inflight.length === 0 && (this.#queue.size >= FLUSH_ROWS || !this.#tickAsked)) this.#pumpSoon();
+      return undefined;
+    }
+    const committed = new Promise<void>((resolve, reject) => push({ resolve, reject }));
+    if (!this.#scheduled) queueMicrotask(() => this.#pump());
+    return committed;
+  }
+
+  /** Later in this turn of the event loop: rendering and posting are no part of the call. */
+  #pumpSoon(): void {
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    setImmediate(() => {
+      this.#scheduled = false;
+      this.#pump();
+    });
+  }
+
+  #pump(): void {
+    if (this.#inflight.length > 0) return;
+    if (this.#hopeless) this.#queue.dropAll();
+    if (this.#queue.size === 0) {
+      this.#settleFlushes(true);
+      this.#thread?.hold(false);
+      return;
+    }
+    if (this.#isDue()) this.#post();
+    else if (!this.#tickAsked) this.#askTick();
+  }
+
+  #isDue(): boolean {
+    if (this.#ticked || this.#flushes.length > 0) return true;
+    return !this.#failing && (this.#queue.commits > 0 || this.#queue.size >= FLUSH_ROWS);
+  }
+
+  #askTick(): void {
+    this.#tickAsked = true;
+    const delayMs = this.#failing ? Math.max(RETRY_INTERVAL_MS, this.#flushIntervalMs) : this.#flushIntervalMs;
+    this.#startedThread()?.tick(delayMs);
+  }
+
+  #post(): void {
+    this.#ticked = false;
+    const lose = (entry: QueueEntry, reason: string) => this.#lose(entry, reason);
+    const { entries, batch } = renderBatch(this.#queue.take(MAX_BATCH), lose);
+    if (entries.length === 0) {
+      this.#pump();
+      return;
+    }
+    this.#inflight = entries;
+    this.#startedThread()?.write(batch);
+  }
+
+  #startedThread(): SqliteThread | null {
+    try {
+      this.#thread ??= startSqliteThread(this.path, this.#table, {
+        onDone: (result) => this.#onDone(result),
+        onTick: () => this.#onTick(),
+        onLost: (reason) => this.#onThreadLost(reason),
+      });
+      // Rows in hand keep the process alive, unless the file refuses them and nobody waits.
+      this.#thread.hold(!this.#failing || this.#flushes.length > 0);
+    } catch (error) {
+      queueMicrotask(() => this.#onThreadLost(String(error)));
+    }
+    return this.#thread;
+  }
+
+  #onTick(): void {
+    this.#tickAsked = false;
+    this.#ticked = true;
+    this.#pump();
+  }
+
+  #onDone(result: BatchResult): void {
+    const entries = this.#inflight;
+    this.#inflight = [];
+    if (result.problem !== null) this.#report(result.problem);
+    else if (result.status === "committed") this.#problem = null;
+    if (result.status === "committed") this.#onCommitted(entries, new Set(result.lost));
+    else if (result.status === "retry") this.#onRefused(entries);
+    else this.#onHopeless(entries, result.problem?.code === "SQLITE_TELEMETRY_DRIVER");
+    this.#pump();
+  }
+
+  #onCommitted(entries: readonly QueueEntry[], lost: ReadonlySet<number>): void {
+    this.#failing = false;
+    this.#threadLosses = 0;
+    for (const [index, entry] of entries.entries()) {
+      if (lost.has(index)) {
+        this.#lose(entry, "the table refuses this row");
+        continue;
+      }
+      if (entry.kind === "record") this.#written += 1;
+      entry.commit?.resolve();
+    }
+    this.#settleFlushes();
+  }
+
+  #onRefused(entries: readonly QueueEntry[]): void {
+    this.#failing = true;
+    this.#queue.restore(entries);
+    this.#settleFlushes(true);
+    this.#thread?.hold(false);
+  }
+
+  #onHopeless(entries: readonly QueueEntry[], forEver: boolean): void {
+    this.#hopeless = forEver;
+    for (const entry of entries) this.#lose(entry, "it can't be written");
+  }
+
+  #onThreadLost(reason: string): void {
+    this.#thread = null;
+    this.#tickAsked = false;
+    this.#threadLosses += 1;
+    const entries = this.#inflight;
+    this.#inflight = [];
+    this.#report({ code: "SQLITE_TELEMETRY_THREAD", message: `the writer of ${this.path} ended: ${reason}` });
+    if (this.#threadLosses >= MAX_THREAD_LOSSES) this.#onHopeless(entries, true);
+    else this.#onRefused(entries);
+    this.#pump();
+  }
+
+  #report(problem: RecorderProblem): void {
+    this.#problem = problem.message;
+    for (const listener of this.#listeners) listener(problem);
+  }
+
+  #lose(entry: QueueEntry, reason: string): void {
+    this.#dropped += 1;
+    const message = `rows are lost: ${reason} (${this.#problem ?? this.path})`;
+    for (const listener of this.#listeners) listener({ code: "SQLITE_TELEMETRY_QUEUE", message });
+    entry.commit?.reject(new Error(`telemetry row lost: ${reason}`));
+  }
+
+  #outstandingSeq(): number {
+    return this.#inflight[0]?.seq ?? this.#queue.oldestSeq;
+  }
+
+  #settleFlushes(all = false): void {
+    if (this.#flushes.length === 0) return;
+    const oldest = this.#outstandingSeq();
+    const settled = this.#flushes.filter(({ seq }) => all || seq < oldest);
+    this.#flushes = all ? [] : this.#flushes.filter(({ seq }) => seq >= oldest);
+    for (const { resolve } of settled) resolve();
+  }
+
+  async #close(): Promise<void> {
+    // A lock may be gone a moment later; each try waits for it as long as SQLite's busy timeout.
+    for (let tries = 0; tries < CLOSE_TRIES; tries++) {
+      await this.flush();
+      if (!this.#failing) break;
+    }
+    if (this.#failing) this.#queue.dropAll();
+    const thread = this.#thread;
+    this.#thread = null;
+    this.#tickAsked = false;
+    this.#ticked = false;
+    await thread?.close();
+    if (this.#queue.size > 0) this.#pumpSoon();
+  }
+}

@@ -1,0 +1,42 @@
+import type { OpenAttempt } from "../domain/record.js";
+import type { StoredRow } from "./columns.js";
+
+export interface RowFilter {
+  /** Only rows made at or after this moment (epoch milliseconds); rows of unknown age are kept. */
+  readonly sinceMs?: number;
+  readonly sessionId?: string;
+  /** Leave `messages`, `response`, `thinking` and `sampling` out (null): they are most of the bytes. */
+  readonly withoutTexts?: boolean;
+}
+
+/** What `reconcile` adds: rows for ends nobody recorded. Rows whose `call_id` is there already change nothing. */
+export interface StoreRepair {
+  readonly rows: readonly StoredRow[];
+  /** Journal rows that are settled by this. */
+  readonly closedCallIds: readonly string[];
+}
+
+/** Telemetry as it stands in a file, read back. Reads stream: memory doesn't grow with the file. */
+export interface TelemetryFile {
+  readonly kind: "sqlite" | "jsonl";
+  readonly path: string;
+  rows(filter?: RowFilter): AsyncIterable<StoredRow>;
+  /** Attempts that were sent and whose end is not recorded. */
+  openAttempts(): Promise<readonly OpenAttempt[]>;
+  /** One transaction (SQLite) or one synced append (JSONL). */
+  repair(repair: StoreRepair): Promise<void>;
+  /** Lines that could not be read; known after the rows were. Always 0 for SQLite. */
+  readonly unreadableLines: number;
+  close(): void;
+}
+
+/** A telemetry file that can't be used: says which, why and what to do. */
+export class TelemetryFileError extends Error {
+  readonly path: string;
+
+  constructor(path: string, problem: string, remedy: string) {
+    super(`Telemetry file ${path}: ${problem}. ${remedy}`);
+    this.name = "TelemetryFileError";
+    this.path = path;
+  }
+}
