@@ -1,0 +1,20 @@
+import { InvalidArgumentError } from "commander";
+
+const UNIT_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** `15m`, `30s`, `1.5h`; a bare number is seconds. Above 0. */
+export function parseDurationMs(text: string): number {
+  const [, amount, unit = "s"] = /^\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?\s*$/.exec(text) ?? [];
+  const durationMs = Number(amount) * (UNIT_MS[unit] ?? Number.NaN);
+  if (!(durationMs > 0)) throw new InvalidArgumentError("Give a length of time above 0, such as 90s, 15m or 2h.");
+  return durationMs;
+}
+
+/** A whole number of at least 1. */
+export function parseCount(text: string): number {
+  const value = Number(text);
+  if (!/^\s*\d+\s*$/.test(text) || !Number.isSafeInteger(value) || value < 1) {
+    throw new InvalidArgumentError("Give a whole number of at least 1.");
+  }
+  return value;
+}

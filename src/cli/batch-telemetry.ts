@@ -1,0 +1,79 @@
+import { existsSync } from "node:fs";
+import type { BatchOptions, EarlierAttempt } from "../batch/types.js";
+import type { Runtime } from "../ports/runtime.js";
+import { openTelemetryFile } from "../telemetry/reader.js";
+import { type ReconcileReport, reconcileStore } from "../telemetry/reconcile.js";
+import type { TelemetryStore } from "./client.js";
+import { plural } from "./format.js";
+
+/** What a batch does with the telemetry of earlier runs: close their books, and find what will be paid twice. */
+export function batchHooks(
+  store: TelemetryStore,
+  runtime: Pick<Runtime, "wallNow">,
+  note: (text: string) => void,
+): Pick<BatchOptions, "onReady" | "earlierAttempts"> {
+  return {
+    async onReady({ outPath }) {
+      if (!existsSync(store.path)) return;
+      try {
+        const report = await reconcileStore({ store: store.path, outPath, now: runtime.wallNow() });
+        for (const line of describeReconciled(report)) note(line);
+      } catch (error) {
+        // Telemetry never stops a call: the books can be balanced later.
+        note(`The books of earlier runs could not be checked: ${messageOf(error)}`);
+      }
+    },
+    earlierAttempts: (batchId) => earlierAttempts(store, batchId, note),
+  };
+}
+
+function describeReconciled({ repaired, differences }: ReconcileReport): string[] {
+  const lines: string[] = [];
+  if (repaired.abandoned > 0) {
+    const attempts = plural(repaired.abandoned, "attempt");
+    lines.push(`${attempts} of runs that were killed: sent, outcome unknown, possibly billed. Recorded as abandoned.`);
+  }
+  if (repaired.answered > 0) {
+    lines.push(`${plural(repaired.answered, "answer")} of runs that were killed had no row yet: recorded now.`);
+  }
+  if (differences.length > 0) {
+    lines.push(
+      `The books of earlier runs show ${plural(differences.length, "difference")}: see \`polygateway reconcile\`.`,
+    );
+  }
+  return lines;
+}
+
+function outcomeOf(value: unknown): EarlierAttempt["outcome"] | undefined {
+  return value === "success" || value === "abandoned" ? value : undefined;
+}
+
+async function* earlierAttempts(
+  store: TelemetryStore,
+  batchId: string,
+  note: (text: string) => void,
+): AsyncGenerator<EarlierAttempt> {
+  if (!existsSync(store.path)) return;
+  try {
+    yield* readAttempts(store.path, batchId);
+  } catch (error) {
+    note(`What earlier runs paid for is not known: ${messageOf(error)}`);
+  }
+}
+
+async function* readAttempts(path: string, batchId: string): AsyncGenerator<EarlierAttempt> {
+  const file = openTelemetryFile(path);
+  try {
+    for await (const row of file.rows({ sessionId: batchId, withoutTexts: true })) {
+      const outcome = outcomeOf(row.outcome);
+      if (outcome === undefined || row.attempt === null || typeof row.parent_call_id !== "string") continue;
+      yield { lineId: row.parent_call_id, outcome };
+    }
+  } finally {
+    file.close();
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,174 @@
+import { type Command, Option } from "commander";
+import { createSystemRuntime } from "../backends/system.js";
+import type { BatchOptions, BatchProgress, BatchSummary } from "../batch/types.js";
+import type { Runtime } from "../ports/runtime.js";
+import { parseCount, parseDurationMs } from "./arguments.js";
+import { progressBlock, progressLine, summaryLines } from "./batch-view.js";
+import type { CommandContext } from "./context.js";
+import { CliError } from "./failure.js";
+import { type LiveView, startLiveView } from "./live-view.js";
+import { styleOf, type Terminal } from "./terminal.js";
+
+interface BatchFlags {
+  out: string;
+  scope?: string;
+  concurrency?: number;
+  ordered?: boolean;
+  skipBadLines?: boolean;
+  strictModel?: boolean;
+  retryFailed?: boolean;
+  giveUpAfter?: number;
+  workers?: string;
+  env?: string;
+  db?: string;
+  quiet?: boolean;
+  json?: boolean;
+}
+
+const EXAMPLES = `
+Input, one JSON object a line (plain or .gz, - for standard input):
+  {"custom_id": "q1", "method": "POST", "url": "/v1/chat/completions", "body": {"messages": [...]}}
+  {"id": "q1", "messages": [{"role": "user", "content": "Hello"}], "temperature": 0}
+  {"prompt": "Hello"}
+
+Examples:
+  polygateway batch questions.jsonl -o answers.jsonl
+  polygateway batch questions.jsonl.gz -o answers.jsonl --concurrency 64 --ordered
+  polygateway batch questions.jsonl -o answers.jsonl --retry-failed
+  generate-questions | polygateway batch - -o answers.jsonl --skip-bad-lines
+
+Stopped or killed at any moment, the same command goes on where it was: every line is once in OUT.
+The first Ctrl-C lets the calls in flight finish, the second stops at once.
+Exit codes: 0 all answered · 1 could not run · 2 some lines failed · 3 gave up or was stopped, run it again.`;
+
+const NO_WORKERS =
+  "--workers needs limits that are shared through Redis, which this version doesn't have. Leave it out: one process keeps hundreds of calls in flight (--concurrency).";
+
+/** First interrupt: drain. Second: abort. Third: Node's default, the process ends. */
+export function listenForStop(terminal: Terminal, note: (text: string) => void) {
+  const drain = new AbortController();
+  const abort = new AbortController();
+  const stopListening = terminal.onInterrupt(() => {
+    if (drain.signal.aborted) {
+      stopListening();
+      abort.abort(new CliError("Stopped."));
+      return;
+    }
+    drain.abort(new CliError("Stopped."));
+    note("Stopping: calls in flight are finishing. Press Ctrl-C again to stop at once.");
+  });
+  return { drainSignal: drain.signal, abortSignal: abort.signal, stopListening };
+}
+
+export interface BatchScreen {
+  note(text: string): void;
+  /** Progress is shown from the first call on. */
+  onProgress(progress: BatchProgress): void;
+  stop(): void;
+}
+
+/** Notes can be said at any time; a run that is refused before it begins shows no progress. */
+export function batchScreen(terminal: Terminal, runtime: Pick<Runtime, "setTimer">, quiet: boolean): BatchScreen {
+  const style = styleOf(terminal.stderr, terminal.env);
+  let view: LiveView | undefined;
+  let latest: BatchProgress;
+  const start = (): LiveView =>
+    startLiveView({
+      stream: terminal.stderr,
+      env: terminal.env,
+      runtime,
+      block: () => progressBlock(latest, style),
+      line: () => progressLine(latest),
+    });
+  return {
+    note(text) {
+      const line = style.yellow(text);
+      if (view === undefined) terminal.stderr.write(`${line}\n`);
+      else view.note(line);
+    },
+    onProgress(progress) {
+      latest = progress;
+      if (!quiet) view ??= start();
+    },
+    stop: () => view?.stop(),
+  };
+}
+
+function engineOptions(flags: BatchFlags): Partial<BatchOptions> {
+  const { concurrency, ordered, skipBadLines, strictModel, retryFailed, giveUpAfter } = flags;
+  return {
+    ...(concurrency === undefined ? {} : { concurrency }),
+    ...(giveUpAfter === undefined ? {} : { giveUpAfterMs: giveUpAfter }),
+    ordered: ordered === true,
+    skipBadLines: skipBadLines === true,
+    strictModel: strictModel === true,
+    retryFailed: retryFailed === true,
+  };
+}
+
+async function batch(inPath: string, flags: BatchFlags, terminal: Terminal): Promise<number> {
+  if (flags.workers !== undefined) throw new CliError(NO_WORKERS);
+  const [{ openClient }, { runBatch }, { batchHooks }] = await Promise.all([
+    import("./client.js"),
+    import("../batch/engine.js"),
+    import("./batch-telemetry.js"),
+  ]);
+  const screen = batchScreen(terminal, createSystemRuntime(), flags.quiet === true);
+  const opened = openClient({ ...flags, terminal, batch: true, note: screen.note });
+  const { client, runtime, store } = opened;
+  const stop = listenForStop(terminal, screen.note);
+  let summary: BatchSummary;
+  try {
+    summary = await runBatch({
+      concurrency: opened.defaultConcurrency,
+      ...engineOptions(flags),
+      inPath,
+      outPath: flags.out,
+      client,
+      runtime,
+      stdin: terminal.stdin,
+      drainSignal: stop.drainSignal,
+      abortSignal: stop.abortSignal,
+      onProgress: screen.onProgress,
+      onNote: screen.note,
+      ...(store === undefined ? {} : batchHooks(store, runtime, screen.note)),
+    });
+  } finally {
+    screen.stop();
+    stop.stopListening();
+    await opened.close();
+  }
+  if (flags.json) terminal.stdout.write(`${JSON.stringify(summary, null, 2)}\n`);
+  else if (!flags.quiet) printSummary(summary, flags.out, terminal);
+  return summary.exitCode;
+}
+
+function printSummary(summary: BatchSummary, outPath: string, terminal: Terminal): void {
+  const style = styleOf(terminal.stdout, terminal.env);
+  terminal.stdout.write(`${summaryLines(summary, outPath, style).join("\n")}\n`);
+}
+
+export function registerBatch(program: Command, context: CommandContext): void {
+  program
+    .command("batch")
+    .summary("run a file of prompts: governed, resumable, nothing lost")
+    .description("Run every line of a JSONL file through the governed sources and write one result line for each.")
+    .argument("<in>", "JSONL file, plain or gzip; `-`: standard input")
+    .requiredOption("-o, --out <file>", "where results go; the same file again resumes")
+    .option("--concurrency <n>", "lines in flight (default: what the sources' limits allow, at most 256)", parseCount)
+    .option("--ordered", "write results in the order of the input")
+    .option("--skip-bad-lines", "leave out lines that can't be read instead of refusing to start")
+    .option("--strict-model", "refuse a line whose model no source has, instead of ignoring its model")
+    .option("--retry-failed", "try the lines again that failed in an earlier run")
+    .option("--give-up-after <time>", "end when nothing succeeded for this long (default 15m)", parseDurationMs)
+    .option("--scope <name>", "scope to use (default: the only one configured, else LLM)")
+    .option("--env <file>", "read configuration from this file instead of .env")
+    .option("--db <path>", "telemetry database (default ./polygateway.db, or what PGW_TELEMETRY_* says)")
+    .option("--quiet", "no progress and no summary; warnings and errors only")
+    .option("--json", "print the summary as JSON")
+    .addOption(new Option("--workers <n>", "several processes on one input").hideHelp())
+    .addHelpText("after", EXAMPLES)
+    .action(async (inPath: string, flags: BatchFlags) => {
+      context.exitCode = await batch(inPath, flags, context.terminal);
+    });
+}

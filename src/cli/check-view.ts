@@ -1,0 +1,119 @@
+import type { ConfigNote } from "../config/invariants.js";
+import type { ScopeConfig } from "../domain/scope.js";
+import type { LimitConfig, SourceConfig } from "../domain/source.js";
+import type { ConfigProblem } from "../errors.js";
+import type { CheckReport } from "./check.js";
+import { describePace, requestPace } from "./check-limits.js";
+import type { LiveAnswer } from "./check-live.js";
+import { formatCount, formatDuration } from "./format.js";
+import { tableLines } from "./table.js";
+import { printable, type Style } from "./terminal.js";
+
+export function configurationLines(report: CheckReport, style: Style): string[] {
+  // A broken scope has no values in force: showing defaults in their place would mislead.
+  const good = report.scopes.filter(({ inspection }) => inspection.problems.length === 0);
+  return [
+    `Node ${report.nodeVersion} · environment${report.envFile === null ? "" : ` and ${printable(report.envFile)}`}`,
+    telemetryLine(report),
+    ...good.flatMap(({ config }) => ["", ...scopeLines(config, style)]),
+    "",
+  ];
+}
+
+function telemetryLine({ scopes, sqlite }: CheckReport): string {
+  const settings = scopes[0]?.inspection.process;
+  const backends = settings?.telemetryBackends ?? ["sqlite"];
+  if (settings === undefined || backends.length === 0) return "Telemetry: none";
+  const stores = backends.map((backend) => {
+    if (backend === "jsonl") return `JSONL at ${printable(settings.jsonlPath)}`;
+    if (sqlite.ok) return `SQLite at ${printable(settings.sqlitePath)}`;
+    return `SQLite is not available here (${sqlite.reason}), so it falls back to JSONL; ${sqlite.remedy}`;
+  });
+  const chosen =
+    settings.telemetryBackends === undefined ? " (default of the command line; the library's is none)" : "";
+  return `Telemetry: ${stores.join(", ")}${chosen}`;
+}
+
+function scopeLines(config: ScopeConfig, style: Style): string[] {
+  const { retry, breaker, backpressure } = config;
+  return [
+    style.bold(`Scope ${printable(config.scope)}`),
+    ...indent(sourceTable(config.sources)),
+    ...limitLines("all sources", config.global, false),
+    ...config.sources.flatMap((source) => limitLines(source.name, source, true)),
+    `  calls: ${config.selector}, failover ${config.failover}, ${retry.maxAttempts} attempts, ${retry.maxRateLimited || "any number of"} rate limits, backoff ${formatDuration(retry.backoffBaseMs)} to ${formatDuration(retry.backoffMaxMs)}, deadline ${config.deadlineMs === undefined ? "none" : formatDuration(config.deadlineMs)}`,
+    `  breaker: opens after ${breaker.failThreshold} failures in a row or ${breaker.failRate * 100} % of at least ${breaker.minSamples} in ${formatDuration(breaker.windowMs)}, for ${formatDuration(breaker.cooldownMs)} to ${formatDuration(breaker.cooldownMaxMs)}`,
+    `  waiting: full quota ${backpressure.quotaFull}, open breakers ${backpressure.whenOpen}, stall window ${formatDuration(backpressure.stallWindowMs)}`,
+  ];
+}
+
+function sourceTable(sources: readonly SourceConfig[]): string[] {
+  const titles = ["source", "model", "address", "key", "profile", "timeout", "first token", "idle"];
+  const rows = sources.map((source) => [
+    source.name,
+    printable(source.model),
+    printable(source.baseUrl),
+    source.apiKey.reveal() === "none" ? "none" : String(source.apiKey),
+    source.profile,
+    formatDuration(source.timeoutMs),
+    formatDuration(source.ttftTimeoutMs),
+    formatDuration(source.interTokenTimeoutMs),
+  ]);
+  return tableLines(
+    titles.map((title) => ({ title })),
+    rows,
+  );
+}
+
+/** The limits of one owner and what they mean; nothing for a scope without any. */
+function limitLines(owner: string, limits: LimitConfig, always: boolean): string[] {
+  const { maxConcurrency, rpm, tpm } = limits;
+  const pace = requestPace(limits);
+  const parts = [
+    maxConcurrency > 0 ? `${formatCount(maxConcurrency)} at once` : "",
+    pace ? `${formatCount(rpm)} requests/min (${describePace(pace, limits.strict)})` : "",
+    tpm > 0 ? `${formatCount(tpm)} tokens/min` : "",
+  ].filter((part) => part !== "");
+  if (parts.length === 0) return always ? [`  limits of ${owner}: none`] : [];
+  const rule =
+    pace || tpm > 0
+      ? `, rule ${limits.limitRule}${limits.limitRule === "smooth" ? (limits.strict ? " strict" : " not strict") : ""}`
+      : "";
+  return [`  limits of ${owner}: ${parts.join(", ")}${rule}`];
+}
+
+function indent(lines: readonly string[]): string[] {
+  return lines.map((line) => `  ${line}`);
+}
+
+export function noteLines(notes: readonly ConfigNote[], style: Style): string[] {
+  const lines = notes.map(({ key, level, text }) => {
+    const mark = level === "warning" ? style.yellow("warning") : style.dim("note");
+    return `${mark}  ${printable(key)}: ${printable(text)}`;
+  });
+  return lines.length === 0 ? [] : [...lines, ""];
+}
+
+export function problemLines(problems: readonly ConfigProblem[], style: Style): string[] {
+  return problems.flatMap(({ key, value, problem, remedy }) => [
+    `${style.red("✗")} ${style.bold(printable(key))}${value === undefined ? "" : ` = ${printable(value)}`}`,
+    `    ${printable(problem)}. ${printable(remedy)}`,
+  ]);
+}
+
+export function liveLines(answers: ReadonlyMap<string, readonly LiveAnswer[]>, style: Style): string[] {
+  return [...answers].flatMap(([scope, list]) => [
+    style.bold(`Answers of scope ${printable(scope)}`),
+    ...list.map(
+      (answer) =>
+        `  ${answer.ok ? style.green("✓") : style.red("✗")} ${answer.source}: ${printable(answerText(answer))}`,
+    ),
+    "",
+  ]);
+}
+
+function answerText({ ok, modelReported, latencyMs, remark }: LiveAnswer): string {
+  if (!ok) return remark ?? "no answer";
+  if (remark !== null) return remark;
+  return `${modelReported ?? "a model that doesn't give its name"} answered in ${formatDuration(latencyMs ?? 0)}`;
+}

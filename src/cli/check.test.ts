@@ -1,0 +1,128 @@
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { PassThrough } from "node:stream";
+import { Command } from "commander";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { registerCheck } from "./check.js";
+import { CliError } from "./failure.js";
+
+const KEY = "sk-canary-5f1e0c9a77d3";
+const GOOD = { LLM__QWEN__1__BASE_URL: "http://127.0.0.1:9/v1", LLM__QWEN__1__API_KEY: KEY, LLM__QWEN__1__MODEL: "m" };
+
+async function check(env: Record<string, string>, ...args: string[]): Promise<{ output: string; error: unknown }> {
+  let output = "";
+  const stream = { write: (text: string) => (output += text), isTTY: false };
+  const terminal = { stdout: stream, stderr: stream, stdin: new PassThrough(), env, onInterrupt: () => () => {} };
+  const program = new Command().exitOverride();
+  registerCheck(program, { terminal, exitCode: 0 });
+  try {
+    await program.parseAsync(["check", ...args], { from: "user" });
+    return { output, error: undefined };
+  } catch (error) {
+    return { output, error };
+  }
+}
+
+test("shows sources, limits and what they mean, the key masked", async () => {
+  const { output, error } = await check({
+    ...GOOD,
+    LLM__QWEN__1__RPM: "60",
+    LLM__GLOBAL__RPM: "30",
+    OCR__X__1__BASE_URL: "http://h",
+    OCR__X__1__API_KEY: "none",
+    OCR__X__1__MODEL: "m",
+    OCR__X__1__RPM: "60",
+    OCR__X__1__STRICT: "off",
+  });
+  expect(error).toBeUndefined();
+  expect(output).toContain("sk-…77d3");
+  expect(output).not.toContain("canary");
+  expect(output).toContain("limits of qwen_1: 60 requests/min (burst 4, then one each 1.06 s; 60 in the first minute)");
+  expect(output).toContain("at most 64 in any 60 s (limit + burst)");
+  expect(output).toContain("Scope OCR");
+  expect(output).toContain("LLM__SELECTOR: health_aware acts as least-inflight");
+  expect(output).toContain("warning  LLM__QWEN__1__RPM: 60 is above LLM__GLOBAL__RPM = 30");
+  expect(output).not.toContain("\u001b[");
+});
+
+test("tells all problems of all scopes, and fails with exit code 1", async () => {
+  const env = { ...GOOD, LLM__QWEN__1__RPM: "x", OCR__X__1__BASE_URL: "h", PGW_JOURNAL: "never" };
+  const { output, error } = await check(env);
+  expect(error).toBeInstanceOf(CliError);
+  expect((error as CliError).exitCode).toBe(1);
+  for (const key of ["LLM__QWEN__1__RPM", "OCR__X__1__BASE_URL", "OCR__X__1__MODEL", "PGW_JOURNAL"])
+    expect(output).toContain(key);
+  expect(output.split("PGW_JOURNAL =")).toHaveLength(2);
+  expect(output).not.toContain("canary");
+});
+
+test("--json is one object with the same content", async () => {
+  const { output } = await check({ ...GOOD, LLM__QWEN__1__RPMM: "1" }, "--json");
+  const report = JSON.parse(output) as Record<string, unknown>;
+  expect(report).toMatchObject({ ok: false, problems: [{ key: "LLM__QWEN__1__RPMM" }], scopes: [{ scope: "LLM" }] });
+  expect(output).not.toContain("canary");
+});
+
+test("an empty environment says what to set", async () => {
+  const { output, error } = await check({});
+  expect(error).toBeInstanceOf(CliError);
+  expect(output).toContain("LLM__{PROVIDER}__1__BASE_URL");
+});
+
+test("a price table that can't be read is a problem", async () => {
+  const { output, error } = await check({ ...GOOD, PGW_PRICING_PATH: "/nonexistent/prices.json" });
+  expect(error).toBeInstanceOf(CliError);
+  expect(output).toContain("/nonexistent/prices.json");
+});
+
+let server: Server;
+let origin = "";
+let asked = 0;
+
+beforeAll(async () => {
+  server = createServer((request, response) => {
+    asked += 1;
+    if (request.headers.authorization !== `Bearer ${KEY}`) {
+      response.writeHead(401, { "content-type": "application/json" });
+      response.end('{"error":{"message":"Incorrect API key provided","code":"invalid_api_key"}}');
+      return;
+    }
+    response.writeHead(200, { "content-type": "application/json" });
+    response.end(
+      JSON.stringify({
+        model: "m-2025",
+        choices: [{ index: 0, finish_reason: "stop", message: { role: "assistant", content: "ok" } }],
+        usage: { prompt_tokens: 5, completion_tokens: 1, total_tokens: 6 },
+      }),
+    );
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+});
+afterAll(() => new Promise((resolve) => server.close(resolve)));
+
+test("--live asks each source once and says which model answered, or why none did", async () => {
+  const env = {
+    LLM__A__1__BASE_URL: `${origin}/v1`,
+    LLM__A__1__API_KEY: KEY,
+    LLM__A__1__MODEL: "m",
+    LLM__B__1__BASE_URL: `${origin}/v1`,
+    LLM__B__1__API_KEY: "sk-wrong-000000000001",
+    LLM__B__1__MODEL: "m",
+  };
+  asked = 0;
+  const { output, error } = await check(env, "--live");
+  expect(output).toMatch(/✓ a_1: m-2025 answered in/);
+  expect(output).toMatch(/✗ b_1: .*Incorrect API key/);
+  expect((error as CliError).message).toContain("b_1");
+  expect((error as CliError).exitCode).toBe(1);
+  expect(asked).toBe(2);
+  expect(output).not.toMatch(/canary|wrong-0/);
+});
+
+test("--live asks nobody while something is wrong", async () => {
+  asked = 0;
+  const { error } = await check({ ...GOOD, LLM__QWEN__1__BASE_URL: `${origin}/v1`, LLM__QWEN__1__RPM: "x" }, "--live");
+  expect((error as CliError).message).toContain("No source was asked");
+  expect(asked).toBe(0);
+});

@@ -1,0 +1,158 @@
+import type { Command } from "commander";
+import { type EnvInspection, environment, inspectEnv, scopesIn } from "../config/env.js";
+import type { ConfigNote } from "../config/invariants.js";
+import { inspectScope } from "../config/resolve.js";
+import type { ScopeConfig } from "../domain/scope.js";
+import { ConfigError, type ConfigProblem } from "../errors.js";
+import { PricingTable } from "../telemetry/pricing.js";
+import { sqliteAvailable } from "../telemetry/sqlite.js";
+import { profileNameFor, profiles } from "../transports/openai/profiles.js";
+import type { LiveAnswer } from "./check-live.js";
+import { configurationLines, liveLines, noteLines, problemLines } from "./check-view.js";
+import type { CommandContext } from "./context.js";
+import { CliError, EXIT } from "./failure.js";
+import { dotenvPathOf } from "./scope.js";
+import { processTerminal, styleOf, type Terminal } from "./terminal.js";
+
+interface CheckFlags {
+  readonly scope?: string;
+  readonly env?: string;
+  readonly json?: boolean;
+  readonly live?: boolean;
+}
+
+/** One scope as it would be governed. */
+export interface CheckedScope {
+  readonly inspection: EnvInspection;
+  readonly config: ScopeConfig;
+}
+
+/** Everything `check` found out. */
+export interface CheckReport {
+  readonly envFile: string | null;
+  readonly nodeVersion: string;
+  readonly sqlite: ReturnType<typeof sqliteAvailable>;
+  readonly scopes: readonly CheckedScope[];
+  readonly problems: readonly ConfigProblem[];
+  readonly notes: readonly ConfigNote[];
+}
+
+const EXAMPLES = `
+Examples:
+  polygateway check                     every scope of the environment and .env
+  polygateway check --scope LLM --live  also asks each source one tiny question
+  polygateway check --env prod.env --json
+
+Exit code 1 when anything is wrong, or when a source doesn't answer with --live.`;
+
+/** `check`: the whole configuration at once, secrets masked (spec 08). */
+export function registerCheck(
+  program: Command,
+  context: CommandContext = { terminal: processTerminal, exitCode: EXIT.ok },
+): void {
+  program
+    .command("check")
+    .summary("validate the configuration and show what is in force")
+    .description("Validates the whole configuration at once and shows sources, limits and what they mean.")
+    .option("--scope <name>", "check this scope only (default: all that are configured)")
+    .option("--env <file>", "dotenv file (default: .env in the current folder, if there is one)")
+    .option("--live", "ask each source one tiny question and say what answered")
+    .option("--json", "print one JSON object instead of text")
+    .addHelpText("after", EXAMPLES)
+    .action((flags: CheckFlags) => runCheck(flags, context.terminal));
+}
+
+async function runCheck(flags: CheckFlags, terminal: Terminal): Promise<void> {
+  const report = inspectAll(flags, terminal);
+  const style = styleOf(terminal.stdout, terminal.env);
+  const write = (lines: readonly string[]): void => {
+    if (!flags.json && lines.length > 0) terminal.stdout.write(`${lines.join("\n")}\n`);
+  };
+  write(configurationLines(report, style));
+  write(noteLines(report.notes, style));
+  write(problemLines(report.problems, style));
+  const answers = flags.live && report.problems.length === 0 ? await askAll(report, terminal) : undefined;
+  if (answers) write(liveLines(answers, style));
+  if (flags.json) terminal.stdout.write(`${JSON.stringify(asJson(report, answers), null, 2)}\n`);
+  const silent = [...(answers?.values() ?? [])].flat().filter(({ ok }) => !ok);
+  if (report.problems.length > 0) throw new CliError(summary(report.problems.length, flags.live === true));
+  if (silent.length > 0) throw new CliError(`No usable answer from ${silent.map(({ source }) => source).join(", ")}.`);
+  if (!flags.json) terminal.stdout.write(`${style.green("The configuration is good.")}\n`);
+}
+
+function summary(problems: number, live: boolean): string {
+  const asked = live ? " No source was asked." : "";
+  return `${problems === 1 ? "1 problem" : `${problems} problems`} to correct.${asked}`;
+}
+
+function inspectAll(flags: CheckFlags, terminal: Terminal): CheckReport {
+  const dotenvPath = dotenvPathOf(flags.env);
+  const source = dotenvPath === undefined ? {} : { dotenvPath };
+  const found = scopesIn(environment(terminal.env, source));
+  const names = flags.scope !== undefined ? [flags.scope] : found.length > 0 ? found : ["LLM"];
+  const context = { detectProfile: profileNameFor, profileNames: Object.keys(profiles) };
+  const scopes = names.map((name): CheckedScope => {
+    const inspection = inspectEnv(name, terminal.env, { ...source, ...context });
+    return { inspection, config: inspectScope(inspection.options, context).config };
+  });
+  const pricing = pricingProblems(scopes[0]?.inspection.process.pricingPath);
+  return {
+    envFile: dotenvPath ?? null,
+    nodeVersion: process.version,
+    sqlite: sqliteAvailable(),
+    scopes,
+    problems: distinct([...scopes.flatMap(({ inspection }) => inspection.problems), ...pricing]),
+    notes: distinct(scopes.flatMap(({ inspection }) => inspection.notes)),
+  };
+}
+
+/** Process-wide findings come with every scope, but are told once. */
+function distinct<T extends object>(findings: readonly T[]): T[] {
+  return [...new Map(findings.map((finding) => [JSON.stringify(finding), finding])).values()];
+}
+
+function pricingProblems(path: string | undefined): readonly ConfigProblem[] {
+  if (path === undefined) return [];
+  try {
+    PricingTable.fromFile(path);
+    return [];
+  } catch (error) {
+    if (error instanceof ConfigError) return error.problems;
+    throw error;
+  }
+}
+
+async function askAll({ scopes }: CheckReport, terminal: Terminal): Promise<ReadonlyMap<string, LiveAnswer[]>> {
+  // Loaded only now: a check without --live needs no HTTP.
+  const { askSources } = await import("./check-live.js");
+  const stop = new AbortController();
+  const release = terminal.onInterrupt(() => stop.abort(new CliError("Interrupted.", EXIT.interrupted)));
+  try {
+    const answers = new Map<string, LiveAnswer[]>();
+    for (const { inspection, config } of scopes) {
+      answers.set(config.scope, await askSources(inspection, config, stop.signal));
+    }
+    return answers;
+  } finally {
+    release();
+  }
+}
+
+function asJson(report: CheckReport, answers: ReadonlyMap<string, LiveAnswer[]> | undefined): Record<string, unknown> {
+  const { scopes, ...rest } = report;
+  return {
+    ok: report.problems.length === 0 && [...(answers?.values() ?? [])].flat().every(({ ok }) => ok),
+    ...rest,
+    process: scopes[0]?.inspection.process ?? null,
+    scopes: scopes.map(({ config }) => ({
+      ...config,
+      // A RegExp has no JSON form of its own; the masked key comes from Secret itself.
+      sources: config.sources.map((source) => ({
+        ...source,
+        transient400: String(source.transient400),
+        headers: Object.keys(source.headers),
+      })),
+      live: answers?.get(config.scope) ?? null,
+    })),
+  };
+}

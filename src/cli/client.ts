@@ -1,0 +1,128 @@
+import { createSystemRuntime, formatLogLine } from "../backends/system.js";
+import { defaultConcurrency } from "../batch/concurrency.js";
+import { loadEnv, type ProcessSettings } from "../config/env.js";
+import type { GatewayOptions } from "../config/options.js";
+import { resolveScope } from "../config/resolve.js";
+import { GatewayClient } from "../gateway.js";
+import type { Recorder } from "../ports/recorder.js";
+import type { LogLevel, Runtime } from "../ports/runtime.js";
+import { JsonlRecorder } from "../telemetry/jsonl.js";
+import { PricingTable } from "../telemetry/pricing.js";
+import { SqliteRecorder, sqliteAvailable } from "../telemetry/sqlite.js";
+import { profileNameFor, profiles } from "../transports/openai/profiles.js";
+import { chooseScope, dotenvPathOf } from "./scope.js";
+import { printable, type Terminal } from "./terminal.js";
+
+const LEVELS: readonly LogLevel[] = ["debug", "info", "warn", "error"];
+const BATCH_BACKEND_GRACE_MS = 60_000;
+
+export interface ClientRequest {
+  readonly scope?: string;
+  /** Configuration file; default `.env` when there is one. */
+  readonly env?: string;
+  /** SQLite database for telemetry, whatever the configuration says. */
+  readonly db?: string;
+  readonly terminal: Terminal;
+  /** A batch waits where a single prompt would rather fail, and records each attempt before it goes on (spec 07). */
+  readonly batch?: boolean;
+  /** Where warnings go. Default: stderr. */
+  readonly note?: (text: string) => void;
+}
+
+/** A telemetry store that commands can read back. */
+export interface TelemetryStore {
+  readonly kind: "sqlite" | "jsonl";
+  readonly path: string;
+}
+
+export interface OpenedClient {
+  readonly client: GatewayClient;
+  readonly runtime: Runtime;
+  /** Lines a batch keeps in flight when the user names no number (spec 12 §1). */
+  readonly defaultConcurrency: number;
+  /** Where rows and open attempts are kept; undefined = nowhere. */
+  readonly store: TelemetryStore | undefined;
+  close(): Promise<void>;
+}
+
+/**
+ * The stores a configuration asks for; the command line's default is SQLite at ./polygateway.db (spec 07).
+ * Without a SQLite driver rows go to a JSONL file beside it, and one line says how to get SQLite (spec 05).
+ */
+export function telemetryStores(
+  settings: Pick<ProcessSettings, "telemetryBackends" | "sqlitePath" | "jsonlPath">,
+  db: string | undefined,
+  note: (text: string) => void,
+): TelemetryStore[] {
+  const backends = db === undefined ? (settings.telemetryBackends ?? ["sqlite"]) : (["sqlite"] as const);
+  const stores = backends.flatMap((kind): TelemetryStore[] => {
+    if (kind === "jsonl") return [{ kind, path: settings.jsonlPath }];
+    if (kind !== "sqlite") return [];
+    const path = db ?? settings.sqlitePath;
+    const driver = sqliteAvailable();
+    if (driver.ok) return [{ kind, path }];
+    const fallback = `${path.replace(/\.(db|sqlite3?)$/, "")}.jsonl`;
+    note(`No SQLite driver here: telemetry goes to ${fallback}. For SQLite: ${driver.remedy}`);
+    return [{ kind: "jsonl", path: fallback }];
+  });
+  return stores.filter((store, index) => stores.findIndex((other) => other.path === store.path) === index);
+}
+
+export function recorderFor(store: TelemetryStore): Recorder {
+  return store.kind === "sqlite" ? new SqliteRecorder(store.path) : new JsonlRecorder(store.path);
+}
+
+/** What `batch` does differently where the user has not said otherwise. */
+export function batchDefaults(options: GatewayOptions, settings: ProcessSettings): Partial<GatewayOptions> {
+  return {
+    backpressure: { whenOpen: "wait", backendGraceMs: BATCH_BACKEND_GRACE_MS, ...options.backpressure },
+    // A line of OUT is written only after its record is committed (spec 05), so sync is not a choice here.
+    telemetryOptions: {
+      ...options.telemetryOptions,
+      journal: settings.journal ?? "before_send",
+      durability: "sync",
+    },
+  };
+}
+
+/** Builds the governed client of a command from environment and `.env`. */
+export function openClient(request: ClientRequest): OpenedClient {
+  const { terminal } = request;
+  const note = request.note ?? ((text: string) => void terminal.stderr.write(`${text}\n`));
+  let leastLevel: LogLevel = "warn";
+  const runtime = createSystemRuntime({
+    log: (level, message, fields) => {
+      if (LEVELS.indexOf(level) < LEVELS.indexOf(leastLevel)) return;
+      note(printable(formatLogLine(message, level === "debug" ? fields : undefined).trimEnd()));
+    },
+  });
+  const dotenvPath = dotenvPathOf(request.env);
+  const scope = chooseScope(request.scope, terminal.env, dotenvPath);
+  const dialects = { detectProfile: profileNameFor, profileNames: Object.keys(profiles) };
+  const loaded = loadEnv(scope, terminal.env, { ...dialects, ...(dotenvPath === undefined ? {} : { dotenvPath }) });
+  for (const { key, level, text } of loaded.notes) if (level === "warning") note(`${key}: ${text}`);
+  leastLevel = loaded.process.logLevel;
+  const stores = telemetryStores(loaded.process, request.db, note);
+  const options: GatewayOptions = {
+    ...loaded.options,
+    ...(request.batch ? batchDefaults(loaded.options, loaded.process) : {}),
+    runtime,
+    telemetry: stores.length === 0 ? "none" : stores.map(recorderFor),
+    ...pricingOf(loaded.process, note),
+  };
+  const client = new GatewayClient(options);
+  return {
+    client,
+    runtime,
+    defaultConcurrency: defaultConcurrency(resolveScope(options, dialects).config),
+    store: stores[0],
+    close: () => client.close(),
+  };
+}
+
+function pricingOf({ pricingPath }: ProcessSettings, note: (text: string) => void): Pick<GatewayOptions, "pricing"> {
+  if (pricingPath === undefined) return {};
+  const pricing = PricingTable.fromFile(pricingPath);
+  pricing.onUnknownModel((model) => note(`${pricingPath} has no price for ${model}: its cost stays unknown.`));
+  return { pricing };
+}
