@@ -1,0 +1,281 @@
+import type { ChatChoice, ChatEvent, FinishReason } from "../../domain/chat.js";
+import type { Usage } from "../../domain/usage.js";
+import type { PartialReply } from "../../errors.js";
+import { normaliseFinishReason, rawFinishReason } from "./finish-reason.js";
+import { type Fields, isFields, joinLogprobs, readContent, readReasoning } from "./message-fields.js";
+import type { ProviderProfile } from "./profiles.js";
+import { splitReasoning, TagScanner } from "./reasoning-tags.js";
+import { type CallDelta, ToolCallCollector } from "./tool-calls.js";
+import { normaliseUsage } from "./usage.js";
+
+/** Puts one answer together, from stream frames or from one JSON body. Without a consumer it makes no event objects. */
+
+export type Emit = (event: ChatEvent) => void;
+
+/** What a frame brought: a token (content, thinking, tool), only usage or an end, or nothing. */
+export type FrameYield = "token" | "progress" | "nothing";
+
+interface ChoiceState {
+  readonly index: number;
+  /** Content as it came, tags and all. */
+  text: string;
+  /** Reasoning that came in a field or part of its own. */
+  thinking: string;
+  refusal: string;
+  calls: ToolCallCollector | undefined;
+  rawFinish: string | null;
+  logprobs: unknown;
+  scanner: TagScanner | undefined;
+}
+
+export class ChatAssembler {
+  readonly #profile: ProviderProfile;
+  readonly #idPrefix: string;
+  readonly #emit: Emit | undefined;
+  #choices: ChoiceState[] = [];
+  #running = 0;
+  #rawUsage: unknown;
+  #yielded: FrameYield = "nothing";
+  modelReported: string | null = null;
+  /** Frames that brought a token; what a timeout message counts. */
+  deltas = 0;
+  /** UTF-16 units kept so far. */
+  units = 0;
+
+  constructor(profile: ProviderProfile, idPrefix: string, emit?: Emit) {
+    this.#profile = profile;
+    this.#idPrefix = idPrefix;
+    this.#emit = emit;
+  }
+
+  /** One stream frame. */
+  acceptFrame(frame: Fields): FrameYield {
+    this.#yielded = "nothing";
+    this.#readHead(frame);
+    const { choices } = frame;
+    if (Array.isArray(choices)) {
+      for (let position = 0; position < choices.length; position += 1)
+        this.#acceptChoice(choices[position], position, false);
+    }
+    const yielded = this.#yielded as FrameYield;
+    if (yielded === "token") this.deltas += 1;
+    return yielded;
+  }
+
+  /** A whole JSON body. */
+  acceptBody(body: Fields): void {
+    this.#readHead(body);
+    if (!Array.isArray(body.choices)) return;
+    body.choices.forEach((choice, position) => {
+      this.#acceptChoice(choice, position, true);
+    });
+  }
+
+  get hasChoices(): boolean {
+    return this.#choices.length > 0;
+  }
+
+  get choiceCount(): number {
+    return this.#choices.length;
+  }
+
+  /** A finish_reason for every choice seen. */
+  get isFinished(): boolean {
+    return this.#running === 0 && this.#choices.length > 0;
+  }
+
+  get usage(): Usage | null {
+    return normaliseUsage(this.#rawUsage);
+  }
+
+  get refusal(): string {
+    return this.#primary()?.refusal ?? "";
+  }
+
+  get logprobs(): unknown {
+    return this.#primary()?.logprobs;
+  }
+
+  /** Content as it came from the wire, for `rawText`. */
+  get rawText(): string {
+    return this.#primary()?.text ?? "";
+  }
+
+  /** Is there a tool call whose arguments stop in the middle? */
+  get hasCutCall(): boolean {
+    return this.#choices.some((choice) => choice.calls?.hasCut() === true);
+  }
+
+  choices(): ChatChoice[] {
+    return [...this.#choices].sort((a, b) => a.index - b.index).map((choice) => this.#finished(choice));
+  }
+
+  /** What had arrived, for the error of a failed attempt; undefined when nothing had. */
+  partial(): PartialReply | undefined {
+    const choice = this.#primary();
+    const { usage } = this;
+    if (choice === undefined && usage === null) return undefined;
+    const { thinking, content } = this.#split(choice);
+    const toolCalls = choice?.calls?.calls(true) ?? [];
+    if (content === "" && thinking === "" && toolCalls.length === 0 && usage === null) return undefined;
+    return { content, thinking, toolCalls, usage };
+  }
+
+  /** Hands held-back text to the consumer, then the whole calls, usage and the end. */
+  emitEnd(finishReason: FinishReason, rawFinish: string | null, usage: Usage | null): void {
+    const emit = this.#emit;
+    if (emit === undefined) return;
+    const choice = this.#primary();
+    choice?.scanner?.end();
+    choice?.calls?.calls().forEach((call, index) => {
+      emit({ type: "tool-call", index, id: call.id, name: call.name, arguments: call.arguments });
+    });
+    if (usage !== null) emit({ type: "usage", usage });
+    emit({ type: "finish", finishReason, rawFinishReason: rawFinish });
+  }
+
+  #primary(): ChoiceState | undefined {
+    return this.#choices.find((choice) => choice.index === 0) ?? this.#choices[0];
+  }
+
+  #split(choice: ChoiceState | undefined): { thinking: string; content: string } {
+    if (choice === undefined) return { thinking: "", content: "" };
+    const { thinking, content } = splitReasoning(choice.text, this.#profile.reasoningTags, choice.thinking === "");
+    return { thinking: choice.thinking || thinking, content };
+  }
+
+  #finished(choice: ChoiceState): ChatChoice {
+    const toolCalls = choice.calls?.calls() ?? [];
+    const normalised = normaliseFinishReason(choice.rawFinish);
+    return {
+      index: choice.index,
+      ...this.#split(choice),
+      toolCalls,
+      finishReason: normalised === "stop" && toolCalls.length > 0 ? "tool_calls" : normalised,
+      rawFinishReason: choice.rawFinish,
+    };
+  }
+
+  /** Model and usage. The last usage that isn't null wins; it is never summed. */
+  #readHead(frame: Fields): void {
+    if (this.modelReported === null && typeof frame.model === "string" && frame.model !== "") {
+      this.modelReported = frame.model;
+    }
+    const groq = frame.x_groq;
+    this.#readUsage(frame.usage ?? (isFields(groq) ? groq.usage : undefined));
+  }
+
+  #readUsage(usage: unknown): void {
+    if (!isFields(usage)) return;
+    this.#rawUsage = usage;
+    this.#progress();
+  }
+
+  #progress(): void {
+    if (this.#yielded === "nothing") this.#yielded = "progress";
+  }
+
+  #choiceAt(index: number): ChoiceState {
+    for (const choice of this.#choices) if (choice.index === index) return choice;
+    const choice: ChoiceState = {
+      index,
+      text: "",
+      thinking: "",
+      refusal: "",
+      calls: undefined,
+      rawFinish: null,
+      logprobs: undefined,
+      scanner: undefined,
+    };
+    if (this.#emit !== undefined && index === 0) {
+      const emit = this.#emit;
+      choice.scanner = new TagScanner(this.#profile.reasoningTags, (kind, text) => {
+        emit({ type: kind === "text" ? "text-delta" : "thinking-delta", text });
+      });
+    }
+    this.#choices.push(choice);
+    this.#running += 1;
+    return choice;
+  }
+
+  #acceptChoice(raw: unknown, position: number, whole: boolean): void {
+    if (!isFields(raw)) return;
+    const choice = this.#choiceAt(typeof raw.index === "number" ? raw.index : position);
+    const isDelta = isFields(raw.delta);
+    const message = isDelta ? raw.delta : raw.message;
+    // Some servers repeat the whole message in the last frame of a stream.
+    const repeats = !whole && !isDelta && (choice.text !== "" || choice.thinking !== "" || choice.calls !== undefined);
+    if (isFields(message) && !repeats) this.#acceptMessage(choice, message, whole || !isDelta);
+    else if (typeof raw.text === "string") this.#addText(choice, raw.text);
+    if (raw.usage !== undefined) this.#readUsage(raw.usage);
+    if (raw.logprobs !== undefined && raw.logprobs !== null)
+      choice.logprobs = joinLogprobs(choice.logprobs, raw.logprobs);
+    const finish = rawFinishReason(raw.finish_reason);
+    if (finish === null) return;
+    if (choice.rawFinish === null) this.#running -= 1;
+    choice.rawFinish = finish;
+    this.#progress();
+  }
+
+  #acceptMessage(choice: ChoiceState, message: Fields, whole: boolean): void {
+    const reasoning = readReasoning(message);
+    if (reasoning !== "") this.#addThinking(choice, reasoning);
+    const { content } = message;
+    if (typeof content === "string") this.#addText(choice, content);
+    else if (Array.isArray(content)) {
+      readContent(
+        content,
+        (text) => this.#addText(choice, text),
+        (text) => this.#addThinking(choice, text),
+      );
+    }
+    if (typeof message.refusal === "string" && message.refusal !== "") {
+      choice.refusal += message.refusal;
+      this.units += message.refusal.length;
+      this.#yielded = "token";
+    }
+    if (Array.isArray(message.tool_calls)) {
+      for (const call of message.tool_calls) this.#addCall(choice, call, whole);
+    }
+    if (isFields(message.function_call)) this.#addCall(choice, { index: 0, function: message.function_call }, whole);
+  }
+
+  #addText(choice: ChoiceState, text: string): void {
+    if (text === "") return;
+    choice.text += text;
+    this.units += text.length;
+    this.#yielded = "token";
+    choice.scanner?.push(text);
+  }
+
+  #addThinking(choice: ChoiceState, text: string): void {
+    if (text === "") return;
+    choice.thinking += text;
+    this.units += text.length;
+    this.#yielded = "token";
+    if (this.#emit !== undefined && choice.index === 0) this.#emit({ type: "thinking-delta", text });
+  }
+
+  #addCall(choice: ChoiceState, raw: unknown, whole: boolean): void {
+    if (!isFields(raw)) return;
+    choice.calls ??= new ToolCallCollector(`${this.#idPrefix}${choice.index === 0 ? "" : `${choice.index}_`}`);
+    const delta = whole ? choice.calls.addWhole(raw) : choice.calls.addDelta(raw);
+    this.units += delta.argumentsDelta.length;
+    this.#yielded = "token";
+    if (this.#emit !== undefined && choice.index === 0) this.#emitCall(choice.calls, delta, this.#emit);
+  }
+
+  /** A call is announced once its name is known, with the arguments gathered until then. */
+  #emitCall(calls: ToolCallCollector, { call, argumentsDelta }: CallDelta, emit: Emit): void {
+    if (call.name === "" || (call.announced && argumentsDelta === "")) return;
+    const text = call.announced ? argumentsDelta : call.args;
+    call.announced = true;
+    emit({
+      type: "tool-call-delta",
+      index: call.position,
+      id: calls.idOf(call),
+      name: call.name,
+      argumentsDelta: text,
+    });
+  }
+}

@@ -1,0 +1,490 @@
+import type { ChatCompletion, ChatEvent } from "../../domain/chat.js";
+import { type PartialReply, PolyGatewayError } from "../../errors.js";
+import type { ChatAttempt, ChatSink } from "../../ports/transport.js";
+import {
+  type HttpClient,
+  type HttpExchange,
+  type HttpFailure,
+  type HttpHeaders,
+  type HttpObserver,
+  headerValue,
+} from "../http.js";
+import { SseReader, Utf8Decoder } from "../sse.js";
+import { Watchdog, type WatchdogTimer } from "../watchdog.js";
+import { ChatAssembler } from "./assemble.js";
+import { bodyKind } from "./body-kind.js";
+import { classify, errorOf, type Refusal } from "./classify.js";
+import { brokenConnection, cutStream, htmlPage, timedOut, unreadable } from "./failures.js";
+import { type Fault, findEmbeddedFault, namedFault } from "./fault.js";
+import { type JudgeInput, judge, transientEnd } from "./judge.js";
+import { looksCut } from "./looks-cut.js";
+import type { WireBody } from "./request.js";
+import type { SourceWire } from "./source-wire.js";
+
+/** Decoded bytes of one chat answer (spec 03 "Request"). */
+export const MAX_ANSWER_BYTES = 16 * 1_024 * 1_024;
+/** Bytes of an error body that are read before the connection is dropped (spec 02 "Body digest"). */
+export const MAX_ERROR_BODY_BYTES = 64 * 1_024;
+/** A status is acted on: its body may take this much longer. */
+const ERROR_BODY_MS = 1_000;
+/** After the last finish_reason: usage and `[DONE]` may take this much longer, then the answer counts as ended. */
+const AFTER_FINISH_MS = 1_000;
+/** After the answer: what is drained so that the socket can be reused. */
+const DRAIN_BYTES = 64 * 1_024;
+const DRAIN_MS = 100;
+const DONE = "[DONE]";
+const OPENING_BRACKET = 0x5b;
+const COLON = 0x3a;
+
+const NO_HEADERS: HttpHeaders = {};
+const NOTHING: PartialReply = { content: "", thinking: "", toolCalls: [], usage: null };
+
+type Phase = "undecided" | "json" | "sse" | "refused" | "draining" | "over";
+
+/** One send to one source: bytes in, a settled promise out. */
+export class ChatExchange implements HttpObserver {
+  readonly #attempt: ChatAttempt;
+  readonly #wire: SourceWire;
+  readonly #body: WireBody;
+  readonly #resolve: (completion: ChatCompletion) => void;
+  readonly #reject: (reason: unknown) => void;
+  readonly #watchdog: Watchdog;
+  readonly #assembler: ChatAssembler;
+  readonly #sink: ChatSink | undefined;
+  #events: ChatEvent[] = [];
+  #exchange: HttpExchange | undefined;
+  #stopListening: () => void = () => {};
+  #phase: Phase = "undecided";
+  #statusCode = 0;
+  #headers: HttpHeaders = NO_HEADERS;
+  #chunks: Buffer[] = [];
+  #chunkBytes = 0;
+  #decoder: Utf8Decoder | undefined;
+  #reader: SseReader | undefined;
+  #ttftMs: number | null = null;
+  #sawDone = false;
+  /** The response has ended on the wire, one way or the other. */
+  #wireEnded = false;
+  #paused = false;
+  /** This read brought content, thinking, a tool call or usage. */
+  #progressed = false;
+  #drainedBytes = 0;
+
+  constructor(
+    attempt: ChatAttempt,
+    wire: SourceWire,
+    body: WireBody,
+    resolve: (completion: ChatCompletion) => void,
+    reject: (reason: unknown) => void,
+  ) {
+    this.#attempt = attempt;
+    this.#wire = wire;
+    this.#body = body;
+    this.#resolve = resolve;
+    this.#reject = reject;
+    this.#sink = attempt.sink;
+    const { source, context } = attempt;
+    const limits = {
+      totalMs: source.timeoutMs,
+      ttftMs: source.ttftTimeoutMs,
+      interTokenMs: source.interTokenTimeoutMs,
+    };
+    this.#watchdog = new Watchdog(context.runtime, limits, (timer, limitMs) => this.#expired(timer, limitMs));
+    const emit = this.#sink === undefined ? undefined : (event: ChatEvent) => void this.#events.push(event);
+    this.#assembler = new ChatAssembler(wire.profile, `call_${context.callId}_`, emit);
+  }
+
+  start(http: HttpClient): void {
+    const { context } = this.#attempt;
+    context.partialSoFar = () => this.#assembler.partial() ?? NOTHING;
+    this.#watchdog.start(this.#attempt.stream);
+    this.#stopListening = context.onAbort((reason) => this.#abandon(reason));
+    if (this.#settled) {
+      this.#stopListening();
+      return;
+    }
+    const { origin, path, headers } = this.#wire;
+    const request = { origin, path, headers, body: this.#body.json, maxDecodedBytes: MAX_ANSWER_BYTES };
+    const exchange = http.send(request, this);
+    this.#exchange = exchange;
+    if (this.#phase === "over") exchange.abort();
+  }
+
+  onSent(): void {
+    this.#watchdog.sent();
+    this.#attempt.context.markSent();
+  }
+
+  onHeaders(statusCode: number, headers: HttpHeaders): void {
+    this.#statusCode = statusCode;
+    this.#headers = headers;
+    if (statusCode >= 200 && statusCode < 300) return;
+    this.#phase = "refused";
+    this.#watchdog.boundEnd(ERROR_BODY_MS);
+  }
+
+  onData(chunk: Buffer): void {
+    try {
+      this.#accept(chunk);
+    } catch (error) {
+      this.#fail(unreadable(this.#judgeInput(), error));
+    }
+  }
+
+  onEnd(): void {
+    this.#wireEnded = true;
+    try {
+      this.#ended();
+    } catch (error) {
+      this.#fail(unreadable(this.#judgeInput(), error));
+    }
+  }
+
+  onFailure(failure: HttpFailure): void {
+    this.#wireEnded = true;
+    if (this.#settled) {
+      this.#close();
+    } else if (this.#phase === "refused") {
+      this.#refuse("");
+    } else if (this.#phase === "sse" && this.#isWhole()) {
+      this.#conclude();
+    } else {
+      this.#fail(brokenConnection(this.#judgeInput(), failure));
+    }
+  }
+
+  get #settled(): boolean {
+    return this.#phase === "draining" || this.#phase === "over";
+  }
+
+  #accept(chunk: Buffer): void {
+    switch (this.#phase) {
+      case "undecided":
+        this.#decide(chunk);
+        return;
+      case "json":
+        this.#collect(chunk, MAX_ANSWER_BYTES);
+        return;
+      case "sse":
+        this.#readFrames(chunk);
+        return;
+      case "refused":
+        if (!this.#keep(chunk, MAX_ERROR_BODY_BYTES)) this.#refuse(this.#collected());
+        return;
+      case "draining":
+        this.#drainedBytes += chunk.length;
+        if (this.#drainedBytes > DRAIN_BYTES) this.#close();
+        return;
+      case "over":
+        return;
+    }
+  }
+
+  #ended(): void {
+    switch (this.#phase) {
+      case "undecided":
+        this.#fail(transientEnd(this.#judgeInput(), "empty", `${this.#statusCode} with an empty body`));
+        return;
+      case "json":
+        this.#readBody(this.#collected());
+        return;
+      case "sse":
+        this.#endOfFrames();
+        return;
+      case "refused":
+        this.#refuse(this.#collected());
+        return;
+      default:
+        this.#close();
+    }
+  }
+
+  /** Content type and first byte say what the answer is, not what was asked for. Blank lines before it are skipped. */
+  #decide(chunk: Buffer): void {
+    const kind = bodyKind(chunk, headerValue(this.#headers, "content-type") ?? "");
+    if (kind === "blank") {
+      this.#watchdog.touch();
+      return;
+    }
+    if (kind === "html") {
+      this.#fail(htmlPage(this.#judgeInput(), chunk));
+      return;
+    }
+    this.#phase = kind;
+    this.#watchdog.setStreaming(kind === "sse");
+    if (kind === "sse") {
+      this.#decoder = new Utf8Decoder();
+      this.#reader = new SseReader((data, eventName) => this.#frame(data, eventName));
+    }
+    this.#accept(chunk);
+  }
+
+  /** Keeps a piece of the body; false when it doesn't fit any more. */
+  #keep(chunk: Buffer, maxBytes: number): boolean {
+    const room = maxBytes - this.#chunkBytes;
+    this.#chunks.push(chunk.length > room ? chunk.subarray(0, room) : chunk);
+    this.#chunkBytes += Math.min(chunk.length, room);
+    return chunk.length <= room;
+  }
+
+  #collect(chunk: Buffer, maxBytes: number): void {
+    if (this.#keep(chunk, maxBytes)) return;
+    this.#chunks = [];
+    this.#fail(transientEnd(this.#judgeInput(), "malformed", `the answer is larger than ${maxBytes} bytes`));
+  }
+
+  #collected(): string {
+    const chunks = this.#chunks;
+    this.#chunks = [];
+    return chunks.length === 1 ? chunks[0]!.toString("utf8") : Buffer.concat(chunks).toString("utf8");
+  }
+
+  #readFrames(chunk: Buffer): void {
+    const reader = this.#reader!;
+    this.#progressed = false;
+    reader.feed(this.#decoder!.decode(chunk));
+    if (this.#progressed) this.#watchdog.progress();
+    else this.#watchdog.touch();
+    if (reader.overflowed && !this.#settled) {
+      this.#fail(transientEnd(this.#judgeInput(), "malformed", "one event of the stream is larger than 8 MiB"));
+    }
+    if (!this.#settled) this.#deliver();
+  }
+
+  /** One event. Returns false when the rest of the stream no longer matters. */
+  #frame(data: string, eventName: string): boolean {
+    if (data.charCodeAt(0) === OPENING_BRACKET && data.trim() === DONE) {
+      this.#sawDone = true;
+      if (this.#isWhole()) this.#conclude();
+      else this.#fail(cutStream(this.#judgeInput()));
+      return false;
+    }
+    // A broken proxy may wrap a comment as data.
+    if (data === "" || data.charCodeAt(0) === COLON) return true;
+    let frame: unknown;
+    try {
+      frame = JSON.parse(data);
+    } catch {
+      return this.#unreadableFrame(data, eventName);
+    }
+    const fault = findEmbeddedFault(frame) ?? (eventName === "error" ? namedFault(frame) : undefined);
+    if (fault !== undefined) {
+      this.#refuseEmbedded(data, fault);
+      return false;
+    }
+    if (typeof frame === "object" && frame !== null) this.#progress(frame as Record<string, unknown>);
+    return !this.#settled;
+  }
+
+  #progress(frame: Record<string, unknown>): void {
+    const brought = this.#assembler.acceptFrame(frame);
+    if (brought === "nothing") return;
+    if (brought === "token" && this.#ttftMs === null) {
+      this.#ttftMs = this.#watchdog.elapsedMs();
+      this.#watchdog.firstToken();
+      this.#attempt.context.markFirstToken();
+    }
+    this.#progressed = true;
+    if (this.#assembler.units > MAX_ANSWER_BYTES) {
+      this.#fail(
+        transientEnd(this.#judgeInput(), "malformed", `the answer is longer than ${MAX_ANSWER_BYTES} characters`),
+      );
+    } else if (this.#assembler.isFinished && this.#isWhole() && this.#hasAllChoices()) {
+      this.#watchdog.boundEnd(AFTER_FINISH_MS);
+    }
+  }
+
+  #hasAllChoices(): boolean {
+    return this.#assembler.choiceCount >= (this.#attempt.request.sampling?.n ?? 1);
+  }
+
+  #unreadableFrame(data: string, eventName: string): boolean {
+    if (eventName === "error") {
+      this.#refuseEmbedded(data, { codes: [], message: data.trim().slice(0, 4_096), isApiError: true });
+    } else if (looksCut(data)) {
+      this.#fail(cutStream(this.#judgeInput()));
+    } else {
+      this.#fail(transientEnd(this.#judgeInput(), "malformed", "a frame of the stream is no JSON"));
+    }
+    return false;
+  }
+
+  #endOfFrames(): void {
+    const rest = this.#decoder!.end();
+    if (rest !== "") this.#reader!.feed(rest);
+    this.#reader!.end();
+    if (this.#settled) this.#close();
+    else if (this.#isWhole()) this.#conclude();
+    else this.#fail(cutStream(this.#judgeInput()));
+  }
+
+  /** May the stream end here? A finish_reason for every choice, or `[DONE]` where that is proof. */
+  #isWhole(): boolean {
+    const { isFinished, hasChoices } = this.#assembler;
+    if (this.#attempt.source.requireDone && !this.#sawDone) return false;
+    return isFinished || (this.#sawDone && this.#wire.profile.doneIsProof && hasChoices);
+  }
+
+  #readBody(text: string): void {
+    let body: unknown;
+    try {
+      body = JSON.parse(text.charCodeAt(0) === 0xfeff ? text.slice(1) : text);
+    } catch {
+      const [code, what] = looksCut(text)
+        ? (["truncated", "the JSON answer stops in the middle"] as const)
+        : (["malformed", `${this.#statusCode} with a body that is no JSON`] as const);
+      this.#fail(transientEnd(this.#judgeInput(), code, what));
+      return;
+    }
+    const fault = findEmbeddedFault(body);
+    if (fault !== undefined) {
+      this.#refuseEmbedded(text, fault);
+      return;
+    }
+    const fields = typeof body === "object" && body !== null ? (body as Record<string, unknown>) : {};
+    if (!Array.isArray(fields.choices)) {
+      this.#fail(
+        transientEnd(this.#judgeInput(), "malformed", `${this.#statusCode} with neither choices nor an error`),
+      );
+      return;
+    }
+    this.#assembler.acceptBody(fields);
+    this.#conclude();
+  }
+
+  /** The provider ended its answer properly: judge it, settle, and leave the socket fit for reuse. */
+  #conclude(): void {
+    const judged = judge(this.#judgeInput());
+    if (PolyGatewayError.isInstance(judged)) {
+      this.#fail(judged);
+      return;
+    }
+    const { primary, choices, usage } = judged;
+    const { refusal, logprobs, modelReported } = this.#assembler;
+    this.#assembler.emitEnd(primary.finishReason, primary.rawFinishReason, usage);
+    const latencyMs = this.#watchdog.elapsedMs();
+    this.#settle();
+    this.#deliver();
+    this.#resolve({
+      content: primary.content,
+      thinking: primary.thinking,
+      toolCalls: primary.toolCalls,
+      finishReason: primary.finishReason,
+      rawFinishReason: primary.rawFinishReason,
+      ...(refusal === "" ? {} : { refusal }),
+      usage,
+      modelReported,
+      ...(choices.length > 1 ? { choices } : {}),
+      ...(logprobs === undefined ? {} : { logprobs }),
+      statusCode: this.#statusCode,
+      latencyMs,
+      ttftMs: this.#ttftMs,
+    });
+  }
+
+  #refuse(text: string): void {
+    this.#refuseWith({
+      statusCode: this.#statusCode,
+      embedded: false,
+      text,
+      header: (name) => headerValue(this.#headers, name),
+    });
+  }
+
+  #refuseEmbedded(text: string, fault: Fault): void {
+    const header = (name: string) => headerValue(this.#headers, name);
+    this.#refuseWith({ statusCode: this.#statusCode, embedded: true, text, fault, header });
+  }
+
+  #refuseWith(refusal: Refusal): void {
+    const { source, context } = this.#attempt;
+    const { profile, redact } = this.#wire;
+    const verdict = classify(refusal, source, profile, context.runtime.wallNow());
+    const own = this.#refusedOwnParam(verdict.code, refusal);
+    if (own === undefined) {
+      this.#fail(errorOf(verdict, refusal, source, redact, this.#assembler.partial()));
+      return;
+    }
+    this.#wire.dropped.add(own);
+    const details = { ...verdict.details, param: own, droppedByUs: true };
+    this.#fail(errorOf({ ...verdict, code: "unsupported_param", details }, refusal, source, redact));
+  }
+
+  /** The field that WE added and the source refuses by name; a caller's own field is never dropped. */
+  #refusedOwnParam(code: string, { statusCode, text }: Refusal): string | undefined {
+    if (statusCode !== 400 && statusCode !== 422) return undefined;
+    if (code !== "bad_request" && code !== "unsupported_param") return undefined;
+    return this.#body.added.find((param) => text.includes(param));
+  }
+
+  #expired(timer: WatchdogTimer, limitMs: number): void {
+    if (this.#phase === "refused") {
+      this.#refuse(this.#collected());
+    } else if (this.#settled) {
+      this.#close();
+    } else if (this.#phase === "sse" && this.#isWhole()) {
+      this.#conclude();
+      this.#close();
+    } else {
+      this.#fail(timedOut(this.#judgeInput(), timer, limitMs));
+    }
+  }
+
+  /** Hands the events of this read to the consumer, all at once; a consumer that is behind pauses the socket and the timers. */
+  #deliver(): void {
+    const events = this.#events;
+    const sink = this.#sink;
+    if (sink === undefined || events.length === 0) return;
+    this.#events = [];
+    if (sink.push(events) || this.#settled || this.#paused) return;
+    this.#paused = true;
+    this.#watchdog.pause();
+    this.#exchange?.pause();
+    sink.whenReady(() => this.#resume());
+  }
+
+  #resume(): void {
+    if (!this.#paused) return;
+    this.#paused = false;
+    if (this.#phase === "over") return;
+    this.#watchdog.resume();
+    this.#exchange?.resume();
+  }
+
+  /** The caller left or the attempt was evacuated: the socket is closed at once, the reason passes untouched. */
+  #abandon(reason: unknown): void {
+    if (this.#settled) return;
+    this.#settle();
+    this.#close();
+    this.#reject(reason);
+  }
+
+  #fail(error: PolyGatewayError): void {
+    if (this.#settled) return;
+    this.#settle();
+    this.#close();
+    this.#reject(error);
+  }
+
+  /** From here on nothing but the socket's own end matters. */
+  #settle(): void {
+    this.#phase = this.#wireEnded ? "over" : "draining";
+    this.#chunks = [];
+    this.#stopListening();
+    this.#watchdog.stop();
+    if (this.#wireEnded) return;
+    this.#watchdog.boundEnd(DRAIN_MS);
+    this.#resume();
+  }
+
+  #close(): void {
+    this.#phase = "over";
+    this.#watchdog.stop();
+    this.#exchange?.abort();
+  }
+
+  #judgeInput(): JudgeInput {
+    const { redact } = this.#wire;
+    return { assembler: this.#assembler, sourceName: this.#attempt.source.name, statusCode: this.#statusCode, redact };
+  }
+}

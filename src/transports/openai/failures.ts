@@ -1,0 +1,69 @@
+import { PolyGatewayError, RequestRejectedError, SourceDeadError, TransientError } from "../../errors.js";
+import { composeMessage } from "../body-digest.js";
+import type { HttpFailure } from "../http.js";
+import type { WatchdogTimer } from "../watchdog.js";
+import { type JudgeInput, transientEnd } from "./judge.js";
+
+/** The errors of an answer that never became one: cut, late, broken on the wire, or no answer at all. */
+
+function received({ assembler }: JudgeInput): string {
+  return assembler.deltas === 0 ? "" : ` after ${assembler.deltas} chunks`;
+}
+
+export function cutStream(input: JudgeInput): TransientError {
+  const nothing = !input.assembler.hasChoices;
+  const what = nothing ? "the stream ended without a word" : "the stream was cut before its end";
+  return transientEnd(input, nothing ? "empty" : "truncated", `${what}${received(input)}`);
+}
+
+/** Says which timer, after how long, and how much had arrived. */
+export function timedOut(input: JudgeInput, timer: WatchdogTimer, limitMs: number): TransientError {
+  const code = timer === "end" ? "timeout" : timer;
+  const what = {
+    timeout: `no complete answer within ${limitMs} ms (TIMEOUT_S)`,
+    ttft_timeout: `no first token within ${limitMs} ms (TTFT_TIMEOUT_S)`,
+    idle_timeout: `no further token for ${limitMs} ms (INTER_TOKEN_TIMEOUT_S)`,
+  }[code];
+  return transientEnd(input, code, `${what}${received(input)}`);
+}
+
+export function htmlPage(input: JudgeInput, chunk: Buffer): SourceDeadError {
+  const { sourceName, statusCode, redact } = input;
+  const title = /<title[^>]{0,80}>([^<]{0,200})</i.exec(chunk.toString("utf8", 0, 4_096))?.[1]?.trim();
+  const what = `${statusCode} with an HTML page instead of an answer: a wrong BASE_URL, or a portal in between`;
+  return new SourceDeadError(composeMessage(sourceName, "model or endpoint not found", what), {
+    code: "endpoint_not_found",
+    sourceName,
+    statusCode,
+    ...(title === undefined || title === "" ? {} : { upstreamMessage: redact(title) }),
+  });
+}
+
+export function brokenConnection(input: JudgeInput, { code, message, cause }: HttpFailure): PolyGatewayError {
+  const { sourceName, statusCode, redact, assembler } = input;
+  const what = redact(message);
+  if (code === "refused") {
+    return new RequestRejectedError(composeMessage(sourceName, "request rejected", what), { sourceName });
+  }
+  const partial = assembler.partial();
+  return new TransientError(composeMessage(sourceName, "transient failure", `${what}${received(input)}`), {
+    code,
+    sourceName,
+    ...(statusCode === 0 ? {} : { statusCode }),
+    ...(partial === undefined ? {} : { partial }),
+    ...(cause === undefined ? {} : { cause }),
+  });
+}
+
+/** Whatever an answer holds, the failure stays inside the taxonomy. */
+export function unreadable(input: JudgeInput, error: unknown): PolyGatewayError {
+  if (PolyGatewayError.isInstance(error)) return error;
+  const { sourceName, statusCode, redact } = input;
+  const what = `the answer can't be read: ${redact(error instanceof Error ? error.message : String(error))}`;
+  return new TransientError(composeMessage(sourceName, "transient failure", what), {
+    code: "malformed",
+    sourceName,
+    statusCode,
+    cause: error,
+  });
+}

@@ -1,0 +1,88 @@
+import type { SourceConfig } from "../../domain/source.js";
+import { SourceDeadError } from "../../errors.js";
+import { isSafeHeader } from "../http.js";
+import { createRedactor, type Redact } from "../redact.js";
+import { FALLBACK_PROFILE, type ProviderProfile } from "./profiles.js";
+
+/** What doesn't change between the attempts of one source: made once, kept as long as its configuration lives. */
+export interface SourceWire {
+  readonly origin: string;
+  readonly path: string;
+  readonly headers: string[];
+  readonly profile: ProviderProfile;
+  readonly redact: Redact;
+  /** Fields of ours that this source has refused. */
+  readonly dropped: Set<string>;
+}
+
+const CHAT_PATH = "/chat/completions";
+
+function dead(source: SourceConfig, code: "auth" | "endpoint_not_found" | "config", what: string): SourceDeadError {
+  const label = code === "auth" ? "credential rejected or unpaid" : "model or endpoint not found";
+  return new SourceDeadError(`${source.name} ${label}: ${what}`, { code, sourceName: source.name });
+}
+
+/** Headers by lower-case name; the source's own win. Values are checked here and never quoted. */
+function headersOf(source: SourceConfig): string[] {
+  const key = source.apiKey.reveal();
+  const byName = new Map<string, string>([
+    ["accept", "text/event-stream, application/json"],
+    ["accept-encoding", "identity"],
+    ["content-type", "application/json"],
+    ["user-agent", "polygateway"],
+  ]);
+  if (key !== "none") {
+    if (!isSafeHeader("authorization", key)) {
+      throw dead(
+        source,
+        "auth",
+        "the API key holds a line break, control or non-latin character; set it again without it",
+      );
+    }
+    byName.set("authorization", `Bearer ${key}`);
+  }
+  for (const [name, value] of Object.entries(source.headers)) {
+    if (!isSafeHeader(name, value)) {
+      const shown = isSafeHeader(name, "") ? `header "${name}"` : "a header name";
+      throw dead(source, "config", `${shown} holds a character that HTTP forbids; nothing was sent`);
+    }
+    byName.set(name.toLowerCase(), value);
+  }
+  return [...byName].flat();
+}
+
+function addressOf(source: SourceConfig): URL {
+  if (!URL.canParse(source.baseUrl))
+    throw dead(source, "endpoint_not_found", "BASE_URL is no valid URL; nothing was sent");
+  const url = new URL(source.baseUrl);
+  if (url.protocol === "http:" || url.protocol === "https:") return url;
+  throw dead(source, "endpoint_not_found", "BASE_URL must begin with http:// or https://; nothing was sent");
+}
+
+/** Throws SourceDeadError when the source's address or credentials can't be put on the wire. */
+function prepare(source: SourceConfig, profiles: Readonly<Record<string, ProviderProfile>>): SourceWire {
+  const url = addressOf(source);
+  return {
+    origin: url.origin,
+    path: `${url.pathname.replace(/\/+$/, "")}${CHAT_PATH}${url.search}`,
+    headers: headersOf(source),
+    profile:
+      (Object.hasOwn(profiles, source.profile) ? profiles[source.profile] : undefined) ?? profiles[FALLBACK_PROFILE]!,
+    redact: createRedactor(source),
+    dropped: new Set(),
+  };
+}
+
+export function createSourceWires(
+  profiles: Readonly<Record<string, ProviderProfile>>,
+): (source: SourceConfig) => SourceWire {
+  const wires = new WeakMap<SourceConfig, SourceWire>();
+  return (source) => {
+    let wire = wires.get(source);
+    if (wire === undefined) {
+      wire = prepare(source, profiles);
+      wires.set(source, wire);
+    }
+    return wire;
+  };
+}

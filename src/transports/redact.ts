@@ -1,0 +1,36 @@
+import type { SourceConfig } from "../domain/source.js";
+
+/** Shorter values are no secrets, and replacing them would eat ordinary words. */
+const MIN_SECRET_UNITS = 4;
+const MASK = "[redacted]";
+const SECRET_HEADER = /key|auth|token|secret|cookie/i;
+
+export type Redact = (text: string) => string;
+
+/** The forms in which a provider may echo a value that we sent. */
+function formsOf(secret: string): string[] {
+  const forms = new Set([secret, JSON.stringify(secret).slice(1, -1), Buffer.from(secret).toString("base64")]);
+  try {
+    forms.add(encodeURIComponent(secret));
+  } catch {
+    // A lone surrogate has no URL form.
+  }
+  return [...forms];
+}
+
+/**
+ * Removes a source's own credentials from any text that came back from it. Applied before a text is cut:
+ * half a key at the end of a digest would no longer be recognised.
+ */
+export function createRedactor(source: SourceConfig): Redact {
+  const secrets = [source.apiKey.reveal()].filter((key) => key !== "none");
+  for (const [name, value] of Object.entries(source.headers)) {
+    if (SECRET_HEADER.test(name)) secrets.push(value, value.replace(/^(Bearer|Basic)\s+/i, ""));
+  }
+  const forms = secrets
+    .filter((secret) => secret.trim().length >= MIN_SECRET_UNITS)
+    .flatMap(formsOf)
+    .sort((a, b) => b.length - a.length);
+  if (forms.length === 0) return (text) => text;
+  return (text) => forms.reduce((clean, form) => (clean.includes(form) ? clean.split(form).join(MASK) : clean), text);
+}
