@@ -220,13 +220,19 @@ function telemetryFor(
 
 /** What the process-wide settings add to a client made from the environment. */
 function processOptions(settings: ProcessSettings): Partial<GatewayOptions> {
+  const runtime = createSystemRuntime({ level: settings.logLevel });
   const recorders = (settings.telemetryBackends ?? []).map((backend) =>
     backend === "jsonl" ? new JsonlRecorder(settings.jsonlPath) : new SqliteRecorder(settings.sqlitePath),
   );
-  const level = settings.logLevel;
   return {
-    runtime: createSystemRuntime({ level }),
+    runtime,
     ...(recorders.length === 0 ? {} : { telemetry: recorders }),
-    ...(settings.pricingPath === undefined ? {} : { pricing: PricingTable.fromFile(settings.pricingPath) }),
+    ...(settings.pricingPath === undefined ? {} : { pricing: pricingFrom(settings.pricingPath, runtime) }),
   };
+}
+
+function pricingFrom(path: string, runtime: Runtime): PricingTable {
+  const pricing = PricingTable.fromFile(path);
+  pricing.onUnknownModel((model) => runtime.log("warn", `${path} has no price for ${model}: its cost stays unknown`));
+  return pricing;
 }

@@ -1,13 +1,12 @@
 import type { Command } from "commander";
-import { type EnvInspection, environment, inspectEnv, scopesIn } from "../config/env.js";
-import type { ConfigNote } from "../config/invariants.js";
+import { environment, inspectEnv, scopesIn } from "../config/env.js";
 import { inspectScope } from "../config/resolve.js";
-import type { ScopeConfig } from "../domain/scope.js";
 import { ConfigError, type ConfigProblem } from "../errors.js";
 import { PricingTable } from "../telemetry/pricing.js";
 import { sqliteAvailable } from "../telemetry/sqlite.js";
 import { profileNameFor, profiles } from "../transports/openai/profiles.js";
 import type { LiveAnswer } from "./check-live.js";
+import type { CheckedScope, CheckReport } from "./check-report.js";
 import { configurationLines, liveLines, noteLines, problemLines } from "./check-view.js";
 import type { CommandContext } from "./context.js";
 import { CliError, EXIT } from "./failure.js";
@@ -19,22 +18,6 @@ interface CheckFlags {
   readonly env?: string;
   readonly json?: boolean;
   readonly live?: boolean;
-}
-
-/** One scope as it would be governed. */
-export interface CheckedScope {
-  readonly inspection: EnvInspection;
-  readonly config: ScopeConfig;
-}
-
-/** Everything `check` found out. */
-export interface CheckReport {
-  readonly envFile: string | null;
-  readonly nodeVersion: string;
-  readonly sqlite: ReturnType<typeof sqliteAvailable>;
-  readonly scopes: readonly CheckedScope[];
-  readonly problems: readonly ConfigProblem[];
-  readonly notes: readonly ConfigNote[];
 }
 
 const EXAMPLES = `

@@ -45,7 +45,7 @@ export function createProgram(context: CommandContext): Command {
   registerBatch(program, context);
   registerReport(program, terminal);
   registerReconcile(program, terminal);
-  registerMock(program);
+  registerMock(program, terminal);
   registerCompletion(program, terminal);
   return program;
 }

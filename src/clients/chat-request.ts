@@ -12,21 +12,24 @@ export function checkRequest(request: ChatRequest, operation: string): string {
   if (typeof request !== "object" || request === null) reject("the request must be an object with messages");
   const { messages, sampling } = request;
   if (!Array.isArray(messages) || messages.length === 0) reject("messages must be an array with at least one message");
-  messages.forEach((message: unknown, index) => {
+  for (let index = 0; index < messages.length; index += 1) {
+    const message: unknown = messages[index];
     const role = typeof message === "object" && message !== null ? (message as { role?: unknown }).role : undefined;
     if (typeof role !== "string" || role === "") reject(`messages[${index}] must be an object with a role`);
-  });
-  for (const [name, value] of Object.entries(sampling ?? {})) {
+  }
+  for (const name in sampling) {
+    const value: unknown = sampling[name as keyof typeof sampling];
     if (typeof value === "number" && !Number.isFinite(value)) reject(`sampling.${name} must be a finite number`);
   }
-  for (const name of ["deadlineMs", "priority"] as const) {
-    const value: unknown = request[name];
-    if (value === undefined) continue;
-    if (typeof value !== "number" || Number.isNaN(value)) reject(`${name} must be a number`);
-  }
+  if (!isNumberOrAbsent(request.priority)) reject("priority must be a number");
+  if (!isNumberOrAbsent(request.deadlineMs)) reject("deadlineMs must be a number");
   if (request.deadlineMs !== undefined && request.deadlineMs < 0) reject("deadlineMs must not be negative");
   checkSendable(request, reject);
   return stringify(messages, "messages", reject);
+}
+
+function isNumberOrAbsent(value: unknown): boolean {
+  return value === undefined || (typeof value === "number" && !Number.isNaN(value));
 }
 
 /** The rest of the body must be JSON too; finding that out in an attempt would blame the source. */

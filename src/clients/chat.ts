@@ -98,13 +98,12 @@ export function chatResponse(
   governed: Governed<unknown, ChatCompletion>,
   { completion, facts, costNanos }: Answered<ChatCompletion>,
 ): ChatResponse {
-  return {
+  const response: { -readonly [Field in keyof ChatResponse]: ChatResponse[Field] } = {
     content: completion.content,
     thinking: completion.thinking,
     toolCalls: completion.toolCalls,
     finishReason: completion.finishReason,
     rawFinishReason: completion.rawFinishReason,
-    ...(completion.refusal === undefined ? {} : { refusal: completion.refusal }),
     usage: facts.usage,
     model: governed.source.model,
     modelReported: completion.modelReported,
@@ -117,7 +116,9 @@ export function chatResponse(
     attempts: governed.attempts,
     cacheHit: false,
     cost: costNanos === null ? null : Number(costNanos) / NANOS_PER_UNIT,
-    ...(completion.choices === undefined ? {} : { choices: completion.choices }),
-    ...(completion.logprobs === undefined ? {} : { logprobs: completion.logprobs }),
   };
+  if (completion.refusal !== undefined) response.refusal = completion.refusal;
+  if (completion.choices !== undefined) response.choices = completion.choices;
+  if (completion.logprobs !== undefined) response.logprobs = completion.logprobs;
+  return response;
 }

@@ -14,10 +14,12 @@ export interface Lease {
 export interface LeaseBook {
   readonly byId: Map<LeaseId, Lease>;
   readonly inflight: Map<SourceName, number>;
+  /** No lease ends before this moment; a bound, so that a tick need not look at the leases. */
+  noneEndsBeforeMs: number;
 }
 
 export function emptyLeaseBook(): LeaseBook {
-  return { byId: new Map(), inflight: new Map() };
+  return { byId: new Map(), inflight: new Map(), noneEndsBeforeMs: Infinity };
 }
 
 export function inflightOf(book: LeaseBook, source: SourceName): number {
@@ -25,6 +27,7 @@ export function inflightOf(book: LeaseBook, source: SourceName): number {
 }
 
 export function addLease(book: LeaseBook, lease: Lease): void {
+  if (book.byId.size === 0) book.noneEndsBeforeMs = lease.expiresAtMs;
   book.byId.set(lease.grant.leaseId, lease);
   book.inflight.set(lease.grant.source, inflightOf(book, lease.grant.source) + 1);
 }
@@ -49,11 +52,13 @@ export function renewLease(book: LeaseBook, leaseId: LeaseId, expiresAtMs: numbe
 
 /** Drops what has expired and calls `onExpired` for each. */
 export function expireLeases(book: LeaseBook, nowMs: number, onExpired: (lease: Lease) => void): void {
+  if (book.noneEndsBeforeMs > nowMs) return;
   for (const [leaseId, lease] of book.byId) {
-    if (lease.expiresAtMs > nowMs) return;
+    if (lease.expiresAtMs > nowMs) break;
     removeLease(book, leaseId);
     onExpired(lease);
   }
+  book.noneEndsBeforeMs = nextExpiryMs(book) ?? Infinity;
 }
 
 /** When the next lease would end by itself; null without leases. */

@@ -11,13 +11,20 @@ export interface SeededRandom {
 }
 
 export function seededRandom(seed: number): SeededRandom {
-  let state = (Math.abs(Math.trunc(seed)) % (MODULUS - 1)) + 1;
-  return {
-    next() {
-      state = (state * MULTIPLIER) % MODULUS;
-      return state / MODULUS;
-    },
-  };
+  return new ParkMiller(seed);
+}
+
+class ParkMiller implements SeededRandom {
+  #state: number;
+
+  constructor(seed: number) {
+    this.#state = (Math.abs(Math.trunc(seed)) % (MODULUS - 1)) + 1;
+  }
+
+  next(): number {
+    this.#state = (this.#state * MULTIPLIER) % MODULUS;
+    return this.#state / MODULUS;
+  }
 }
 
 /** `value` spread by ±`share`, e.g. 0.1 for ±10 %. */

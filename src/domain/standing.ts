@@ -42,6 +42,15 @@ function breakerReason(source: SourceState): SourceReason {
   return source.breaker.dead ? "dead" : "breaker_open";
 }
 
+const GATE_REASONS: readonly SourceReason[] = [
+  "global_concurrency",
+  "concurrency",
+  "global_rpm",
+  "rpm",
+  "global_tpm",
+  "tpm",
+];
+
 /** The six gates in their order; the wait is the longest of them, the reason the first that refuses. */
 function gateStanding(
   state: ScopeState,
@@ -50,26 +59,38 @@ function gateStanding(
   tokens: number,
   probe: boolean,
 ): Standing {
-  const { globalRules, globalGates, leases } = state;
-  const { rules, gates } = source;
   let reason: SourceReason | null = null;
-  let waitMs = 0;
-  const judge = (gateReason: SourceReason, gateWaitMs: number) => {
-    if (gateWaitMs <= 0) return;
-    reason ??= gateReason;
-    waitMs = Math.max(waitMs, gateWaitMs);
-  };
-  const globalCap = globalRules.limits.maxConcurrency;
-  if (globalCap > 0 && leases.byId.size >= globalCap) judge("global_concurrency", untilMs(nextExpiryMs(leases), clock));
-  const cap = rules.limits.maxConcurrency;
-  if (cap > 0 && inflightOf(leases, source.config.name) >= cap) {
-    judge("concurrency", untilMs(nextExpiryOfMs(leases, source.config.name), clock));
+  let longestMs = 0;
+  for (let gate = 0; gate < GATE_REASONS.length; gate += 1) {
+    const waitMs = gateWaitMs(gate, state, source, clock, tokens);
+    if (waitMs <= 0) continue;
+    reason ??= GATE_REASONS[gate]!;
+    if (waitMs > longestMs) longestMs = waitMs;
   }
-  judge("global_rpm", requestWaitMs(globalRules, globalGates, clock));
-  judge("rpm", requestWaitMs(rules, gates, clock));
-  judge("global_tpm", tokenWaitMs(globalRules, globalGates, clock, tokens));
-  judge("tpm", tokenWaitMs(rules, gates, clock, tokens));
-  return { source, waitMs, reason, probe, tokens };
+  return { source, waitMs: longestMs, reason, probe, tokens };
+}
+
+function gateWaitMs(gate: number, state: ScopeState, source: SourceState, clock: StoreClock, tokens: number): number {
+  const { leases } = state;
+  switch (gate) {
+    case 0: {
+      const limit = state.globalRules.limits.maxConcurrency;
+      return limit > 0 && leases.byId.size >= limit ? untilMs(nextExpiryMs(leases), clock) : 0;
+    }
+    case 1: {
+      const { maxConcurrency, name } = source.config;
+      const isFull = maxConcurrency > 0 && inflightOf(leases, name) >= maxConcurrency;
+      return isFull ? untilMs(nextExpiryOfMs(leases, name), clock) : 0;
+    }
+    case 2:
+      return requestWaitMs(state.globalRules, state.globalGates, clock);
+    case 3:
+      return requestWaitMs(source.rules, source.gates, clock);
+    case 4:
+      return tokenWaitMs(state.globalRules, state.globalGates, clock, tokens);
+    default:
+      return tokenWaitMs(source.rules, source.gates, clock, tokens);
+  }
 }
 
 /** A release wakes earlier; this is the latest moment a permit comes back by itself. */

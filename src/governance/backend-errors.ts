@@ -21,3 +21,12 @@ export function admissionError(
 export function textOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
+
+/** Asks the governor something beside a tick; every failure comes as an admission error. */
+export async function askGovernor<T>(step: string, scope: string, question: () => T | Promise<T>): Promise<T> {
+  try {
+    return await question();
+  } catch (error) {
+    throw admissionError(step, error, scope);
+  }
+}

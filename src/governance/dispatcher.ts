@@ -1,4 +1,4 @@
-import type { Grant, Refusal, ScopeSnapshot, Settle, TickReply, Verdict } from "../domain/tick.js";
+import type { Grant, LeaseId, Refusal, ScopeSnapshot, Settle, TickReply, Verdict } from "../domain/tick.js";
 import { SourceNotConfiguredError } from "../errors.js";
 import type { Governor } from "../ports/governor.js";
 import type { CancelTimer, Runtime } from "../ports/runtime.js";
@@ -13,9 +13,10 @@ import {
   type TakenAccounts,
   takeAll,
 } from "./accounting-queue.js";
-import { admissionError } from "./backend-errors.js";
+import { admissionError, askGovernor } from "./backend-errors.js";
 import { type BackendRetry, createBackendRetry } from "./backend-retry.js";
 import { createLiveLeases, type LiveLeases } from "./live-leases.js";
+import { unsentSettle } from "./unsent.js";
 import { type Answer, createWaiters } from "./waiters.js";
 import {
   block,
@@ -137,12 +138,14 @@ export class Dispatcher {
       this.#sendVerdicts = true;
       this.#wake();
     }
-    return this.#ask("progress age", () => this.#options.governor.progressAgeMs());
+    const { governor } = this.#options;
+    return askGovernor("progress age", governor.scope, () => governor.progressAgeMs());
   }
 
   /** Rejects with GovernanceBackendError when the governor can't say. */
   async snapshot(): Promise<ScopeSnapshot> {
-    return this.#ask("snapshot", () => this.#options.governor.snapshot());
+    const { governor } = this.#options;
+    return askGovernor("snapshot", governor.scope, () => governor.snapshot());
   }
 
   waiting(): { count: number; oldestMs: number } {
@@ -256,15 +259,16 @@ export class Dispatcher {
 
   #tickAnswered(reply: TickReply, accounts: TakenAccounts, wants: readonly QueueEntry[]): void {
     this.#retry.succeeded();
-    if (accounts.renew.length > 0) this.#countLostLeases(reply, accounts);
+    if (accounts.renew.length > 0) this.#countLostLeases(reply, accounts.renew);
     for (const grant of reply.grants) this.#granted(grant, wants);
     for (const refusal of reply.refusals) this.#refused(refusal, wants);
   }
 
-  #countLostLeases(reply: TickReply, accounts: TakenAccounts): void {
-    const firstRenewal = accounts.settles.length + accounts.verdicts.length;
-    accounts.renew.forEach((leaseId, index) => {
-      if (reply.applied[firstRenewal + index] !== false || !this.#live.remove(leaseId)) return;
+  /** Renewals stand last in `applied`. */
+  #countLostLeases(reply: TickReply, renewed: readonly LeaseId[]): void {
+    const first = reply.applied.length - renewed.length;
+    renewed.forEach((leaseId, index) => {
+      if (reply.applied[first + index] !== false || !this.#live.remove(leaseId)) return;
       this.#leasesLost += 1;
       this.#warn("a permit was lost because its lease was not renewed in time; its call goes on", { leaseId });
     });
@@ -334,14 +338,6 @@ export class Dispatcher {
     else this.#waiters.reject(entry, failure);
   }
 
-  async #ask<T>(step: string, question: () => T | Promise<T>): Promise<T> {
-    try {
-      return await question();
-    } catch (error) {
-      throw admissionError(step, error, this.#options.governor.scope);
-    }
-  }
-
   #warn(message: string, fields: Record<string, unknown>): void {
     this.#options.runtime.log("warn", message, { scope: this.#options.governor.scope, ...fields });
   }
@@ -359,20 +355,4 @@ export class Dispatcher {
     });
     this.#hint = { atMs, cancel };
   }
-}
-
-/** Gives back a permit of which nothing was used. */
-export function unsentSettle(grant: Grant): Settle {
-  return {
-    leaseId: grant.leaseId,
-    source: grant.source,
-    epoch: grant.epoch,
-    probe: grant.probe,
-    windowId: grant.windowId,
-    reservedTokens: grant.reservedTokens,
-    actualTokens: 0,
-    sent: false,
-    outcome: "cancelled",
-    durationMs: 0,
-  };
 }

@@ -2,8 +2,8 @@ import type { Outcome } from "../domain/tick.js";
 import { type PolyGatewayError, SourceDeadError, TransientError } from "../errors.js";
 import type { Attempt } from "./attempt.js";
 import { lastErrorOf } from "./call-ends.js";
-import { unsentSettle } from "./dispatcher.js";
 import type { PartialFacts } from "./operation.js";
+import { unsentSettle } from "./unsent.js";
 
 /**
  * Gives the permit back, once, with what the attempt taught. Never throws into the loop: the dispatcher keeps what the

@@ -34,6 +34,8 @@ export interface WantQueue {
   size: number;
 }
 
+const MAX_IDLE_GROUPS = 16;
+
 export function emptyWantQueue(): WantQueue {
   return { groups: new Map(), size: 0 };
 }
@@ -90,7 +92,8 @@ export function dequeue(queue: WantQueue, entry: QueueEntry): boolean {
   if (index < 0 || group.entries[index] !== entry) return false;
   if (index === 0) group.entries.shift();
   else group.entries.splice(index, 1);
-  if (group.entries.length === 0) queue.groups.delete(group.key);
+  // Kept for the next call of its kind, unless retries have left too many kinds behind.
+  if (group.entries.length === 0 && queue.groups.size > MAX_IDLE_GROUPS) queue.groups.delete(group.key);
   queue.size -= 1;
   return true;
 }
@@ -121,7 +124,7 @@ function firstToAsk(queue: WantQueue): QueueEntry | null {
 }
 
 function isOpen(group: WantGroup): boolean {
-  return group.blockedBy === null && !group.paused;
+  return group.entries.length > 0 && group.blockedBy === null && !group.paused;
 }
 
 /** Blocks the entry's group and returns those of it who now learn of a refusal for the first time. */
@@ -154,7 +157,7 @@ export function unblockAll(queue: WantQueue): void {
 export function earliestUnblockMs(queue: WantQueue): number {
   let earliest = Infinity;
   for (const group of queue.groups.values()) {
-    if (group.blockedBy !== null) earliest = Math.min(earliest, group.blockedUntilMs);
+    if (group.blockedBy !== null && group.entries.length > 0) earliest = Math.min(earliest, group.blockedUntilMs);
   }
   return earliest;
 }

@@ -55,6 +55,8 @@ const BREAKER_DEFAULTS: BreakerConfig = {
 const DEFAULT_LEASE_TTL_MS = 30_000;
 const NO_GRANTS: readonly Grant[] = [];
 const NO_REFUSALS: readonly Refusal[] = [];
+const NONE_APPLIED: readonly boolean[] = [];
+const CAPACITY_RECLAIMED: GovernorEvent = { type: "capacity", source: "*" };
 
 /**
  * The governor of one process, and the oracle for every other one: all decisions are the rules of `domain/`,
@@ -66,6 +68,7 @@ export class MemoryGovernor implements Governor {
   readonly global: LimitConfig;
   readonly #state: ScopeState;
   readonly #runtime: Runtime;
+  readonly #countsMinutes: boolean;
   readonly #listeners = new Set<(event: GovernorEvent) => void>();
 
   constructor(options: MemoryGovernorOptions) {
@@ -73,6 +76,7 @@ export class MemoryGovernor implements Governor {
     this.sources = options.sources;
     this.global = { ...NO_LIMITS, ...options.global };
     this.#runtime = options.runtime;
+    this.#countsMinutes = [this.global, ...options.sources].some((limits) => limits.limitRule === "window");
     this.#state = newScopeState(
       {
         sources: options.sources,
@@ -87,32 +91,40 @@ export class MemoryGovernor implements Governor {
 
   tick(batch: TickBatch): TickReply {
     this.#refuseUnknownSources(batch);
+    const clock = this.#readClock();
+    const events = reclaimExpired(this.#state, clock) > 0 ? [CAPACITY_RECLAIMED] : [];
+    const applied = this.#applyAccounts(batch, clock, events);
+    const reply = this.#answerWants(batch, clock, applied);
+    if (events.length > 0) this.#emit(events);
+    return reply;
+  }
+
+  /** Settles, then verdicts, then renewals. */
+  #applyAccounts(batch: TickBatch, clock: StoreClock, events: GovernorEvent[]): readonly boolean[] {
+    const { settles, verdicts, renew } = batch;
+    if (settles.length + verdicts.length + renew.length === 0) return NONE_APPLIED;
     const state = this.#state;
-    const clock = this.#clock();
     const random = seededRandom(batch.seed);
-    const events: GovernorEvent[] = [];
-    if (reclaimExpired(state, clock) > 0) events.push({ type: "capacity", source: "*" });
     const applied: boolean[] = [];
-    for (const s of batch.settles) {
+    for (const s of settles) {
       const effect = settle(state, s, clock, random);
       applied.push(effect.applied);
       if (effect.stateChanged) events.push({ type: "state", source: s.source });
       else if (effect.released) events.push({ type: "capacity", source: s.source });
     }
-    for (const v of batch.verdicts) {
+    for (const v of verdicts) {
       const effect = hear(state, v, clock);
       applied.push(effect.applied);
       if (effect.stateChanged) events.push({ type: "state", source: v.source });
     }
-    for (const leaseId of batch.renew) {
+    for (const leaseId of renew) {
       applied.push(renewLease(state.leases, leaseId, clock.nowMs + state.leaseTtlMs));
     }
-    const reply = this.#answerWants(batch, clock, applied);
-    this.#emit(events);
-    return reply;
+    return applied;
   }
 
   #answerWants(batch: TickBatch, clock: StoreClock, applied: readonly boolean[]): TickReply {
+    if (batch.wants.length === 0) return { grants: NO_GRANTS, refusals: NO_REFUSALS, hintMs: null, applied };
     let grants: Grant[] | null = null;
     let refusals: Refusal[] | null = null;
     let hintMs: number | null = null;
@@ -135,7 +147,7 @@ export class MemoryGovernor implements Governor {
   }
 
   snapshot(): ScopeSnapshot {
-    const clock = this.#clock();
+    const clock = this.#readClock();
     reclaimExpired(this.#state, clock);
     const sources = [...this.#state.sources.values()].map((source) => snapshotOf(this.#state, source, clock));
     return { scope: this.scope, sources, backend: { kind: "memory", ok: true } };
@@ -149,8 +161,9 @@ export class MemoryGovernor implements Governor {
     this.#listeners.clear();
   }
 
-  #clock(): StoreClock {
-    return { nowMs: this.#runtime.now(), wallMs: this.#runtime.wallNow() };
+  /** Aligned minutes alone need the wall clock. */
+  #readClock(): StoreClock {
+    return { nowMs: this.#runtime.now(), wallMs: this.#countsMinutes ? this.#runtime.wallNow() : 0 };
   }
 
   /** Before anything is changed: a batch takes effect as a whole or not at all. */

@@ -1,0 +1,21 @@
+import type { EnvInspection } from "../config/env.js";
+import type { ConfigNote } from "../config/invariants.js";
+import type { ScopeConfig } from "../domain/scope.js";
+import type { ConfigProblem } from "../errors.js";
+import type { sqliteAvailable } from "../telemetry/sqlite.js";
+
+/** One scope as it would be governed. */
+export interface CheckedScope {
+  readonly inspection: EnvInspection;
+  readonly config: ScopeConfig;
+}
+
+/** Everything `check` found out. */
+export interface CheckReport {
+  readonly envFile: string | null;
+  readonly nodeVersion: string;
+  readonly sqlite: ReturnType<typeof sqliteAvailable>;
+  readonly scopes: readonly CheckedScope[];
+  readonly problems: readonly ConfigProblem[];
+  readonly notes: readonly ConfigNote[];
+}
