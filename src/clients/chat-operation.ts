@@ -1,6 +1,6 @@
 import { digestBinaryParts } from "../domain/binary-digest.js";
 import { canonicalJson } from "../domain/canonical-json.js";
-import type { ChatCompletion, ChatRequest, ToolCall } from "../domain/chat.js";
+import type { ChatCompletion, ChatRequest, Sampling, ToolCall } from "../domain/chat.js";
 import { estimatePromptTokens, estimateReservation, estimateTextTokens } from "../domain/estimate.js";
 import type { OperationKind } from "../domain/record.js";
 import type { SourceConfig } from "../domain/source.js";
@@ -103,11 +103,52 @@ function reservation(request: ChatRequest, promptTokens: number, chargesMaximum:
   return chargesMaximum && maxTokens !== undefined ? Math.max(usual, promptTokens + maxTokens * (n ?? 1)) : usual;
 }
 
+const SAMPLING_KEYS = [
+  "frequencyPenalty",
+  "logitBias",
+  "logprobs",
+  "maxTokens",
+  "minP",
+  "n",
+  "presencePenalty",
+  "seed",
+  "stop",
+  "temperature",
+  "topK",
+  "topLogprobs",
+  "topP",
+] as const satisfies readonly (keyof Sampling)[];
+
 function samplingColumn(request: ChatRequest, source: SourceConfig | null): string | null {
   const { sampling, extraBody } = request;
-  if (sampling === undefined && extraBody === undefined && source === null) return null;
-  const joined = { ...source?.extraBody, ...extraBody, ...sampling };
-  return Object.keys(joined).length === 0 ? null : canonicalJson(joined);
+  if (extraBody === undefined && !hasKeys(source?.extraBody)) {
+    return sampling === undefined ? null : (numbersOnly(sampling) ?? canonicalOrNull(sampling));
+  }
+  return canonicalOrNull({ ...source?.extraBody, ...extraBody, ...sampling });
+}
+
+function hasKeys(value: object | undefined): boolean {
+  for (const _ in value) return true;
+  return false;
+}
+
+function canonicalOrNull(value: object): string | null {
+  return hasKeys(value) ? canonicalJson(value) : null;
+}
+
+/** What nearly every call has, written directly: the general way would cost more than the admission. null = not that simple. */
+function numbersOnly(sampling: Sampling): string | null {
+  let left = 0;
+  for (const _ in sampling) left += 1;
+  let json = "";
+  for (const key of SAMPLING_KEYS) {
+    const value = sampling[key];
+    if (value === undefined) continue;
+    if (typeof value !== "number") return null;
+    json += `${json === "" ? "{" : ","}"${key}":${value}`;
+    left -= 1;
+  }
+  return left === 0 && json !== "" ? `${json}}` : null;
 }
 
 /** An answer that only calls tools is kept as those calls. */

@@ -22,6 +22,7 @@ export type RunStream = (
 
 /** Beyond this many unread events the socket is paused. */
 const HIGH_WATER_EVENTS = 256;
+const ENDED: IteratorResult<ChatEvent> = { done: true, value: undefined };
 
 interface PendingRead {
   resolve(result: IteratorResult<ChatEvent>): void;
@@ -73,7 +74,7 @@ export function createChatStream(
       let isOpen = false;
       const sink: ChatSink = {
         push(events) {
-          const content = events.filter(isContent);
+          const content = events.every(isContent) ? events : events.filter(isContent);
           if (content.length === 0) return true;
           // The commit point: before it everything may be retried, after it nothing.
           if (!isOpen) resolve({ value: null, done });
@@ -95,7 +96,11 @@ export function createChatStream(
     });
 
   function start(): Promise<ChatResponse> {
-    started ??= runToEnd();
+    if (started === null) {
+      started = runToEnd();
+      // Nobody may be listening; an unhandled rejection would end the process.
+      started.catch(() => {});
+    }
     return started;
   }
 
@@ -135,18 +140,19 @@ export function createChatStream(
     else waiting.resolve({ done: true, value: undefined });
   }
 
-  async function next(): Promise<IteratorResult<ChatEvent>> {
+  function next(): Promise<IteratorResult<ChatEvent>> {
     iterated = true;
-    handled(start());
-    if (state === "left") return { done: true, value: undefined };
+    start();
+    if (state === "left") return Promise.resolve(ENDED);
     // A caller that aborted doesn't get what had been buffered; a broken stream first gives what had arrived.
-    if (head < queue.length && !(state === "failed" && controller.signal.aborted))
-      return { done: false, value: takeEvent() };
+    if (head < queue.length && !(state === "failed" && controller.signal.aborted)) {
+      return Promise.resolve({ done: false, value: takeEvent() });
+    }
     if (state === "failed") {
       state = "left";
-      throw failure;
+      return Promise.reject(failure);
     }
-    if (state === "finished") return { done: true, value: undefined };
+    if (state === "finished") return Promise.resolve(ENDED);
     return new Promise((resolve, reject) => {
       reading = { resolve, reject };
     });
@@ -165,7 +171,7 @@ export function createChatStream(
 
   return {
     get final() {
-      return handled(start());
+      return start();
     },
     next,
     async return() {
@@ -183,10 +189,4 @@ export function createChatStream(
       await leave();
     },
   };
-}
-
-/** The same promise; a rejection that nobody listens to must not end the process. */
-function handled<T>(promise: Promise<T>): Promise<T> {
-  promise.catch(() => {});
-  return promise;
 }
