@@ -1,9 +1,9 @@
 // The batch engine on a large file against an instant provider: RSS over the file, and calls/s next to plain chat().
 import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { createWriteStream, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { once } from "node:events";
 import { SqliteRecorder } from "polygateway/sqlite";
 import { chatOp, governedClient } from "../gateway.mjs";
 import { median } from "../measure.mjs";
@@ -13,7 +13,10 @@ const CONCURRENCY = 64;
 async function writeInput(path, lines) {
   const file = createWriteStream(path);
   for (let i = 0; i < lines; i += 1) {
-    const line = JSON.stringify({ custom_id: `line-${i}`, body: { messages: [{ role: "user", content: `Question number ${i}: how many?` }] } });
+    const line = JSON.stringify({
+      custom_id: `line-${i}`,
+      body: { messages: [{ role: "user", content: `Question number ${i}: how many?` }] },
+    });
     if (!file.write(`${line}\n`)) await once(file, "drain");
   }
   file.end();
@@ -43,7 +46,11 @@ async function runBatch(cli, folder, origin, lines) {
     PGW_TELEMETRY_SQLITE_PATH: join(folder, "batch.db"),
   };
   const start = performance.now();
-  const child = spawn(process.execPath, [cli, "batch", input, "-o", output, "--concurrency", String(CONCURRENCY), "--quiet"], { env, stdio: ["ignore", "ignore", "inherit"] });
+  const child = spawn(
+    process.execPath,
+    [cli, "batch", input, "-o", output, "--concurrency", String(CONCURRENCY), "--quiet"],
+    { env, stdio: ["ignore", "ignore", "inherit"] },
+  );
   const samples = [];
   const timer = setInterval(() => samples.push(rssMb(child.pid)), 250);
   const [code] = await once(child, "exit");
@@ -59,9 +66,11 @@ async function plainChat(folder, origin, count) {
   const op = chatOp(client, false);
   const run = async (total) => {
     let left = total;
-    await Promise.all(Array.from({ length: CONCURRENCY }, async () => {
-      while (left-- > 0) await op();
-    }));
+    await Promise.all(
+      Array.from({ length: CONCURRENCY }, async () => {
+        while (left-- > 0) await op();
+      }),
+    );
   };
   await run(2_000);
   const start = performance.now();
@@ -83,9 +92,23 @@ export async function batchCases({ origin, scale, cli }) {
     const third = Math.max(1, Math.floor(steady.length / 3));
     const growthMb = median(steady.slice(-third)) - median(steady.slice(0, third));
     return [
-      { id: "batch", what: `${lines} lines: RSS growth over the file, MB (last third − first third)`, value: growthMb, goal: 50, unit: "MB", must: true },
+      {
+        id: "batch",
+        what: `${lines} lines: RSS growth over the file, MB (last third − first third)`,
+        value: growthMb,
+        goal: 50,
+        unit: "MB",
+        must: true,
+      },
       { id: "batch", what: `${lines} lines: peak RSS, MB`, value: Math.max(...samples), goal: null, unit: "MB" },
-      { id: "batch", what: "calls/s ÷ chat() with the same recorder, journal off", value: perSecond / median([chatBefore, chatAfter]), goal: 0.6, atLeast: true, must: true },
+      {
+        id: "batch",
+        what: "calls/s ÷ chat() with the same recorder, journal off",
+        value: perSecond / median([chatBefore, chatAfter]),
+        goal: 0.6,
+        atLeast: true,
+        must: true,
+      },
       { id: "batch", what: "calls/s", value: perSecond, goal: null, unit: "/s" },
     ];
   } finally {

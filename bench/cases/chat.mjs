@@ -26,7 +26,11 @@ export async function chatCases({ origin, scale }) {
         [
           { name: "undici Pool.request + JSON.parse", op: bare.op },
           { name: "chat(), no-op recorder", op: chatOp(make("json"), false) },
-          { name: "chat(), SQLite, async journal", op: chatOp(make("json", { telemetry: recorder }), false), settle: () => recorder.flush() },
+          {
+            name: "chat(), SQLite, async journal",
+            op: chatOp(make("json", { telemetry: recorder }), false),
+            settle: () => recorder.flush(),
+          },
           {
             name: "chat(), SQLite, before_send journal",
             op: chatOp(make("json", { telemetry: journaled, telemetryOptions: { journal: "before_send" } }), false),
@@ -39,11 +43,42 @@ export async function chatCases({ origin, scale }) {
       await bare.close();
       const [, noop, sqlite, before, sdk] = results;
       rows.push(
-        { id: "G1a", what: `governed call, no-op recorder, c=${concurrency}: CPU × bare undici request`, value: noop.cpuRatio, goal: 1.1, must: true, stretch: 0.95 },
-        { id: "G1b", what: `with SQLite (async journal), c=${concurrency}, all threads`, value: sqlite.cpuRatio, goal: 1.6, must: true },
-        { id: "G1b", what: `with SQLite (async journal), c=${concurrency}, main thread`, value: sqlite.mainRatio, goal: 1.15, must: true },
-        { id: "G1c", what: `with SQLite (before_send journal), c=${concurrency}, all threads`, value: before.cpuRatio, goal: null },
-        { id: "G2", what: `governed call ÷ openai SDK, c=${concurrency}: CPU`, value: noop.cpuUs / sdk.cpuUs, goal: 0.25, must: true, stretch: 1 / 6 },
+        {
+          id: "G1a",
+          what: `governed call, no-op recorder, c=${concurrency}: CPU × bare undici request`,
+          value: noop.cpuRatio,
+          goal: 1.1,
+          must: true,
+          stretch: 0.95,
+        },
+        {
+          id: "G1b",
+          what: `with SQLite (async journal), c=${concurrency}, all threads`,
+          value: sqlite.cpuRatio,
+          goal: 1.6,
+          must: true,
+        },
+        {
+          id: "G1b",
+          what: `with SQLite (async journal), c=${concurrency}, main thread`,
+          value: sqlite.mainRatio,
+          goal: 1.15,
+          must: true,
+        },
+        {
+          id: "G1c",
+          what: `with SQLite (before_send journal), c=${concurrency}, all threads`,
+          value: before.cpuRatio,
+          goal: null,
+        },
+        {
+          id: "G2",
+          what: `governed call ÷ openai SDK, c=${concurrency}: CPU`,
+          value: noop.cpuUs / sdk.cpuUs,
+          goal: 0.25,
+          must: true,
+          stretch: 1 / 6,
+        },
         { id: "—", what: `openai SDK, c=${concurrency}: CPU × bare undici request`, value: sdk.cpuRatio, goal: null },
       );
     }
@@ -66,5 +101,11 @@ async function streamedChat(origin, make, scale) {
     { count: Math.round(3_000 * scale), concurrency },
   );
   await bare.close();
-  return { id: "G1d", what: "default streamed chat() of 20 events, c=16: CPU × minimal SSE reader", value: ours.cpuRatio, goal: 1.25, must: true };
+  return {
+    id: "G1d",
+    what: "default streamed chat() of 20 events, c=16: CPU × minimal SSE reader",
+    value: ours.cpuRatio,
+    goal: 1.25,
+    must: true,
+  };
 }

@@ -1,5 +1,15 @@
 // G3 and G14: what governance itself costs, without a network.
-import { bulkhead, circuitBreaker, ConsecutiveBreaker, ExponentialBackoff, handleAll, retry, timeout, TimeoutStrategy, wrap } from "cockatiel";
+import {
+  bulkhead,
+  ConsecutiveBreaker,
+  circuitBreaker,
+  ExponentialBackoff,
+  handleAll,
+  retry,
+  TimeoutStrategy,
+  timeout,
+  wrap,
+} from "cockatiel";
 import { governedClient } from "../gateway.mjs";
 import { compare, median } from "../measure.mjs";
 
@@ -9,7 +19,14 @@ const completion = {
   toolCalls: [],
   finishReason: "stop",
   rawFinishReason: "stop",
-  usage: { promptTokens: 1, completionTokens: 1, totalTokens: 2, reasoningTokens: null, cachedPromptTokens: null, source: "measured" },
+  usage: {
+    promptTokens: 1,
+    completionTokens: 1,
+    totalTokens: 2,
+    reasoningTokens: null,
+    cachedPromptTokens: null,
+    source: "measured",
+  },
   modelReported: "m",
   statusCode: 200,
   latencyMs: 1,
@@ -76,9 +93,23 @@ export async function governanceCases({ origin, scale }) {
   );
   await client.close();
   return [
-    { id: "G3", what: "governance only, null transport, c=64: CPU µs a call", value: ours.cpuUs, goal: 10, must: true, unit: "µs", stretch: 4 },
+    {
+      id: "G3",
+      what: "governance only, null transport, c=64: CPU µs a call",
+      value: ours.cpuUs,
+      goal: 10,
+      must: true,
+      unit: "µs",
+      stretch: 4,
+    },
     { id: "G3", what: "the same ÷ cockatiel with timeout", value: ours.cpuUs / theirs.cpuUs, goal: 1, must: true },
-    { id: "—", what: "hand-rolled floor, CPU µs a call", value: median([ours.cpuUs / ours.cpuRatio]), goal: null, unit: "µs" },
+    {
+      id: "—",
+      what: "hand-rolled floor, CPU µs a call",
+      value: median([ours.cpuUs / ours.cpuRatio]),
+      goal: null,
+      unit: "µs",
+    },
     ...(await parkedHeap(origin)),
   ];
 }
@@ -106,7 +137,12 @@ async function parkedHeap(origin) {
   const hold = () => {
     const releases = [];
     const task = () => new Promise((resolve) => releases.push(() => resolve(completion)));
-    return { task, release: () => { for (const end of releases) end(); } };
+    return {
+      task,
+      release: () => {
+        for (const end of releases) end();
+      },
+    };
   };
   const bare = async () =>
     perCall(() => {
@@ -128,7 +164,14 @@ async function parkedHeap(origin) {
   const bareBytes = median([await bare(), await bare(), await bare()]);
   const ourBytes = median([await governed(), await governed(), await governed()]);
   return [
-    { id: "G14", what: "heap a call in flight (10,000 parked), bytes", value: ourBytes, goal: 1_536, unit: "B", must: false },
+    {
+      id: "G14",
+      what: "heap a call in flight (10,000 parked), bytes",
+      value: ourBytes,
+      goal: 1_536,
+      unit: "B",
+      must: false,
+    },
     { id: "G14", what: "the same ÷ a bare promise", value: ourBytes / bareBytes, goal: 5, stretch: 3, must: false },
   ];
 }

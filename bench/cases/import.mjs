@@ -21,5 +21,14 @@ export async function importCases({ root }) {
     core.push(timeOf(join(root, "dist/index.js")));
   }
   rmSync(folder, { recursive: true, force: true });
-  return [{ id: "import", what: "core entry over an empty module, ms", value: median(core) - median(nothing), goal: 60, unit: "ms", must: false }];
+  return [
+    {
+      id: "import",
+      what: "core entry over an empty module, ms",
+      value: median(core) - median(nothing),
+      goal: 60,
+      unit: "ms",
+      must: false,
+    },
+  ];
 }

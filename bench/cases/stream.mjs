@@ -25,8 +25,20 @@ export async function streamCases({ origin, scale }) {
     await bare.close();
     await client.close();
     rows.push(
-      { id: "G4", what: `stream of 202 events, ${path}, c=${concurrency}: CPU × undici + line split + JSON.parse`, value: ours.cpuRatio, goal, must: true, stretch },
-      { id: "—", what: `openai SDK stream, ${path}, c=${concurrency}: CPU × the same`, value: sdk.cpuRatio, goal: null },
+      {
+        id: "G4",
+        what: `stream of 202 events, ${path}, c=${concurrency}: CPU × undici + line split + JSON.parse`,
+        value: ours.cpuRatio,
+        goal,
+        must: true,
+        stretch,
+      },
+      {
+        id: "—",
+        what: `openai SDK stream, ${path}, c=${concurrency}: CPU × the same`,
+        value: sdk.cpuRatio,
+        goal: null,
+      },
     );
   }
   return rows;
