@@ -11,6 +11,7 @@ import type { ChatRequest, ChatResponse } from "./domain/chat.js";
 import type { ScopeConfig } from "./domain/scope.js";
 import { ConfigError } from "./errors.js";
 import { Dispatcher } from "./governance/dispatcher.js";
+import { createWarn } from "./governance/warn.js";
 import type { Governor, ScopeSnapshot } from "./ports/governor.js";
 import type { Recorder } from "./ports/recorder.js";
 import type { Runtime } from "./ports/runtime.js";
@@ -78,6 +79,7 @@ export class GatewayClient {
       telemetry: this.#telemetry,
       pricing: options.pricing ?? null,
       selector: typeof options.selector === "object" ? options.selector : null,
+      warn: createWarn(this.#runtime),
     };
     this.#chat = createChatClient(environment, this.#transport, {
       enter: () => this.#enter(),
@@ -118,10 +120,19 @@ export class GatewayClient {
     return this.#chat.stream(request);
   }
 
-  /** What is used, what is broken and who waits, right now. Rejects with GovernanceBackendError. */
-  async snapshot(): Promise<GatewaySnapshot> {
+  /**
+   * What is used, what is broken and who waits, right now. At once with the memory governor, a promise where the state
+   * is kept elsewhere: `await` fits both. Throws or rejects with GovernanceBackendError.
+   */
+  snapshot(): GatewaySnapshot | Promise<GatewaySnapshot> {
     const { dispatcher } = this.#dispatcher;
-    return { ...(await dispatcher.snapshot()), waiting: dispatcher.waiting(), leases: dispatcher.leases() };
+    const complete = (scope: ScopeSnapshot): GatewaySnapshot => ({
+      ...scope,
+      waiting: dispatcher.waiting(),
+      leases: dispatcher.leases(),
+    });
+    const scope = dispatcher.snapshot();
+    return scope instanceof Promise ? scope.then(complete) : complete(scope);
   }
 
   /** Waits for the calls in flight, writes the telemetry and closes the sockets. New calls are refused. */
@@ -138,6 +149,8 @@ export class GatewayClient {
     if (this.#open > 0) await new Promise<void>((resolve) => (this.#whenIdle = resolve));
     await this.#telemetry?.close();
     await this.#transport.close();
+    // The last permits are still on their way back.
+    await this.#dispatcher.dispatcher.idle();
     this.#dispatcher.release();
   }
 
@@ -187,7 +200,8 @@ function shareDispatcher(governor: Governor, config: ScopeConfig, runtime: Runti
   let shared = dispatchers.get(governor);
   if (shared === undefined) {
     const { leaseTtlMs, leaseRenewal } = config;
-    shared = { dispatcher: new Dispatcher({ governor, runtime, worker, leaseTtlMs, leaseRenewal }), users: 0 };
+    const warn = createWarn(runtime);
+    shared = { dispatcher: new Dispatcher({ governor, runtime, worker, leaseTtlMs, leaseRenewal, warn }), users: 0 };
     dispatchers.set(governor, shared);
   }
   const { dispatcher } = shared;

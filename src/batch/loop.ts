@@ -7,7 +7,7 @@ import { createLineBuffer } from "./line-buffer.js";
 import type { BatchLine } from "./lines.js";
 import type { ResultSink } from "./output.js";
 import type { LiveCounts, Tally } from "./progress.js";
-import { judgeFailure, type LineVerdict, MIN_WAIT_MS } from "./requeue.js";
+import { describeTrouble, judgeFailure, type LineVerdict, MIN_WAIT_MS } from "./requeue.js";
 import { brokenLineFailure, failureLine, failureOf, type LineFailure, successLine } from "./result-line.js";
 import type { BatchClient, BatchSummary, StopKind } from "./types.js";
 import { createWaitingLines, MAX_WAITING_CHARS, MAX_WAITING_LINES } from "./waiting-lines.js";
@@ -157,7 +157,7 @@ export function createLoop(options: LoopOptions): BatchLoop {
   }
 
   function putBack(run: LineRun, verdict: Extract<LineVerdict, { kind: "requeue" }>, error: unknown): void {
-    lastTrouble = describe(error);
+    lastTrouble = describeTrouble(error);
     run.sourcesDead = isReason(error, "all_sources_dead");
     if (verdict.outage) evidence.putBack(run.history);
     tally.requeued();

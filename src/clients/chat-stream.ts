@@ -37,7 +37,8 @@ export function createChatStream(
   const controller = new AbortController();
   const queue: ChatEvent[] = [];
   let head = 0;
-  let reading: PendingRead | null = null;
+  /** Reads that came before their event. */
+  const reading: PendingRead[] = [];
   let resume: (() => void) | null = null;
   let started: Promise<ChatResponse> | null = null;
   let state: "open" | "finished" | "failed" | "left" = "open";
@@ -46,11 +47,7 @@ export function createChatStream(
 
   function deliver(events: readonly ChatEvent[]): void {
     for (const event of events) queue.push(event);
-    if (reading !== null && head < queue.length) {
-      const waiting = reading;
-      reading = null;
-      waiting.resolve({ done: false, value: takeEvent() });
-    }
+    while (reading.length > 0 && head < queue.length) reading.shift()!.resolve({ done: false, value: takeEvent() });
   }
 
   function takeEvent(): ChatEvent {
@@ -105,7 +102,12 @@ export function createChatStream(
   }
 
   async function runToEnd(): Promise<ChatResponse> {
-    lifetime.enter();
+    try {
+      lifetime.enter();
+    } catch (error) {
+      fail(error);
+      throw error;
+    }
     const { signal } = request;
     const abort = (reason: unknown): void => controller.abort(reason);
     if (signal?.aborted === true) abort(signal.reason);
@@ -118,12 +120,10 @@ export function createChatStream(
         { type: "finish", finishReason: response.finishReason, rawFinishReason: response.rawFinishReason },
       ]);
       if (state === "open") state = "finished";
-      wakeReader();
+      wakeReaders();
       return response;
     } catch (error) {
-      failure = error;
-      if (state === "open") state = "failed";
-      wakeReader();
+      fail(error);
       throw error;
     } finally {
       leaveSignal?.();
@@ -131,13 +131,22 @@ export function createChatStream(
     }
   }
 
-  /** Nothing more will come: a reader that still waits gets the end. */
-  function wakeReader(): void {
-    const waiting = reading;
-    reading = null;
-    if (waiting === null) return;
-    if (state === "failed") waiting.reject(failure);
-    else waiting.resolve({ done: true, value: undefined });
+  function fail(error: unknown): void {
+    failure = error;
+    if (state === "open") state = "failed";
+    wakeReaders();
+  }
+
+  /** Nothing more will come: readers that still wait get the end, the first of them the failure. */
+  function wakeReaders(): void {
+    for (const waiting of reading.splice(0)) {
+      if (state === "failed") {
+        state = "left";
+        waiting.reject(failure);
+      } else {
+        waiting.resolve(ENDED);
+      }
+    }
   }
 
   function next(): Promise<IteratorResult<ChatEvent>> {
@@ -153,9 +162,7 @@ export function createChatStream(
       return Promise.reject(failure);
     }
     if (state === "finished") return Promise.resolve(ENDED);
-    return new Promise((resolve, reject) => {
-      reading = { resolve, reject };
-    });
+    return new Promise((resolve, reject) => reading.push({ resolve, reject }));
   }
 
   async function leave(): Promise<void> {
@@ -165,7 +172,7 @@ export function createChatStream(
     queue.length = 0;
     head = 0;
     if (wasOpen) controller.abort(new DOMException("the consumer left the stream", "AbortError"));
-    wakeReader();
+    wakeReaders();
     await running?.catch(() => {});
   }
 

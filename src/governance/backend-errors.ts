@@ -22,11 +22,15 @@ export function textOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** Asks the governor something beside a tick; every failure comes as an admission error. */
-export async function askGovernor<T>(step: string, scope: string, question: () => T | Promise<T>): Promise<T> {
-  try {
-    return await question();
-  } catch (error) {
+/** Asks the governor something beside a tick; answers as it does, every failure comes as an admission error. */
+export function askGovernor<T>(step: string, scope: string, question: () => T | Promise<T>): T | Promise<T> {
+  const fail = (error: unknown): never => {
     throw admissionError(step, error, scope);
+  };
+  try {
+    const answer = question();
+    return answer instanceof Promise ? answer.catch(fail) : answer;
+  } catch (error) {
+    return fail(error);
   }
 }

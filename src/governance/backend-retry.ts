@@ -15,7 +15,11 @@ export interface BackendRetry {
 }
 
 /** When a governor that failed is asked again. */
-export function createBackendRetry(runtime: Runtime, scope: string, again: () => void): BackendRetry {
+export function createBackendRetry(
+  runtime: Runtime,
+  warn: (kind: string, message: string) => void,
+  again: () => void,
+): BackendRetry {
   let failuresInARow = 0;
   let cancelTimer: CancelTimer | null = null;
   let stopped = false;
@@ -25,9 +29,7 @@ export function createBackendRetry(runtime: Runtime, scope: string, again: () =>
       if (cancelTimer !== null || stopped) return;
       let pauseMs = FIRST_MS;
       for (let n = 0; n < failuresInARow && pauseMs < MAX_MS; n += 1) pauseMs *= 2;
-      if (failuresInARow === 0) {
-        runtime.log("warn", `the governor does not answer and is asked again: ${textOf(error)}`, { scope });
-      }
+      if (failuresInARow === 0) warn("outage", `the governor does not answer and is asked again: ${textOf(error)}`);
       failuresInARow += 1;
       cancelTimer = runtime.setTimer(pauseMs, () => {
         cancelTimer = null;

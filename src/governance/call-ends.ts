@@ -1,3 +1,4 @@
+import type { SourceConfig } from "../domain/source.js";
 import type { Passed, Refusal, SourceSnapshot } from "../domain/tick.js";
 import {
   AllSourcesExhausted,
@@ -111,14 +112,12 @@ export function endByRefusal(call: Call, refusal: Refusal): GatewayUnavailableEr
   return exhausted(call, "quota_exhausted", { retryAfterMs, sources, text });
 }
 
-/** No source's token limit lets this call through in a minute: known before it stands in a queue. */
-export function neverFits(call: Call): boolean {
+/** Could this source let the call through within its limits, however long it waits? */
+export function fits(call: Call, source: SourceConfig): boolean {
   const { global } = call.environment.config;
-  return call.sources.every((source) => {
-    const limits = [source.tpm, global.tpm].filter((tpm) => tpm > 0);
-    if (limits.length === 0) return false;
-    return (source.estTokens ?? call.operation.estTokens) > Math.min(...limits);
-  });
+  if (source.tpm === 0 && global.tpm === 0) return true;
+  const tokens = source.estTokens ?? call.operation.estTokens;
+  return (source.tpm === 0 || tokens <= source.tpm) && (global.tpm === 0 || tokens <= global.tpm);
 }
 
 export function tooLarge(call: Call): RequestRejectedError {
@@ -131,7 +130,7 @@ export function tooLarge(call: Call): RequestRejectedError {
 }
 
 export function stalled(call: Call, nowMs: number, snapshot: readonly SourceSnapshot[]): AllSourcesExhausted {
-  const sources = reasonsFromSnapshot(call, snapshot);
+  const sources = { ...reasonsFromSnapshot(call, snapshot), ...waitedFor(call) };
   const stalledS = Math.round(call.clock.stalledMs(nowMs) / 1_000);
   return exhausted(call, "stalled", {
     retryAfterMs: Math.max(smallestWaitMs(sources), STALLED_FLOOR_MS),
@@ -143,7 +142,12 @@ export function stalled(call: Call, nowMs: number, snapshot: readonly SourceSnap
 export function deadlinePassed(call: Call): AllSourcesExhausted {
   const lengthMs = call.options.deadlineMs ?? call.environment.config.deadlineMs;
   const text = `the deadline of ${lengthMs} ms passed after ${attemptsText(call)}`;
-  return exhausted(call, "deadline_exceeded", { retryAfterMs: 0, sources: reasonsFrom(call, []), text });
+  return exhausted(call, "deadline_exceeded", { retryAfterMs: 0, sources: waitedFor(call), text });
+}
+
+/** What a call that is in the queue waits for; what it saw itself when it is not. */
+function waitedFor(call: Call): Record<string, SourceReasonDetail> {
+  return reasonsFrom(call, call.lastRefusal?.passedOver ?? []);
 }
 
 export function noSources(call: Call): AllSourcesExhausted {

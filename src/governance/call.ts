@@ -1,6 +1,7 @@
 import type { OperationKind } from "../domain/record.js";
 import type { ScopeConfig } from "../domain/scope.js";
 import type { SourceConfig } from "../domain/source.js";
+import type { Refusal } from "../domain/tick.js";
 import type { Usage } from "../domain/usage.js";
 import type { Telemetry } from "../ports/recorder.js";
 import type { Runtime } from "../ports/runtime.js";
@@ -9,6 +10,7 @@ import type { Dispatcher } from "./dispatcher.js";
 import { createInterrupt, type Interrupt } from "./interrupt.js";
 import type { CallOptions, Operation } from "./operation.js";
 import { createStallClock, type StallClock } from "./stall-clock.js";
+import type { Warn } from "./warn.js";
 
 /** What the loop works with; one per client. */
 export interface GovernEnvironment {
@@ -19,6 +21,7 @@ export interface GovernEnvironment {
   readonly pricing: { costNanos(model: string, usage: Usage): bigint | null } | null;
   /** A user's own order; null = the governor selects. */
   readonly selector: Selector | null;
+  readonly warn: Warn;
 }
 
 /** Everything one call remembers between its attempts. Never shared between calls. */
@@ -42,12 +45,15 @@ export interface Call {
   /** Sends, whatever came of them. */
   attempts: number;
   rateLimits: number;
-  staleSockets: number;
+  /** Sends repeated for a dead socket or a refused parameter of ours. */
+  resends: number;
   failedHere: readonly string[];
   limitedHere: readonly string[];
   /** Sources that turned out dead in this call, with what they said. */
   deadHere: Map<string, Error> | null;
   lastFailure: Error | null;
+  /** What the call waits for, while it waits. */
+  lastRefusal: Refusal | null;
   /** Progress elsewhere lets the call wait beyond its own stall window until this moment. */
   patienceUntilMs: number;
   /** The row that ends the call has been written. */
@@ -79,11 +85,12 @@ export function startCall(
     fails: 0,
     attempts: 0,
     rateLimits: 0,
-    staleSockets: 0,
+    resends: 0,
     failedHere: NOBODY,
     limitedHere: NOBODY,
     deadHere: null,
     lastFailure: null,
+    lastRefusal: null,
     patienceUntilMs: 0,
     finalRowWritten: false,
   };

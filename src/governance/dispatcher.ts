@@ -3,22 +3,24 @@ import { SourceNotConfiguredError } from "../errors.js";
 import type { Governor } from "../ports/governor.js";
 import type { CancelTimer, Runtime } from "../ports/runtime.js";
 import {
+  accountCount,
   addSettle,
   addVerdict,
   emptyAccountingQueue,
   giveBack,
-  hasPending,
   itemsOf,
   NO_ACCOUNTS,
   type TakenAccounts,
   takeAll,
+  takeOne,
 } from "./accounting-queue.js";
 import { admissionError, askGovernor } from "./backend-errors.js";
 import { type BackendRetry, createBackendRetry } from "./backend-retry.js";
 import { createLiveLeases, type LiveLeases } from "./live-leases.js";
-import { unsentSettle } from "./unsent.js";
+import { releaseSettle, unsentSettle } from "./unsent.js";
 import { type Answer, createWaiters } from "./waiters.js";
 import {
+  allEntries,
   block,
   dequeue,
   earliestUnblockMs,
@@ -31,6 +33,7 @@ import {
   unblockAll,
   type WantGroup,
 } from "./want-queue.js";
+import type { Warn } from "./warn.js";
 
 /** A tick carries at most this many wants (spec 10 "One port"). */
 const MAX_WANTS = 32;
@@ -43,6 +46,7 @@ export interface DispatcherOptions {
   readonly worker: string;
   readonly leaseTtlMs: number;
   readonly leaseRenewal: boolean;
+  readonly warn: Warn;
 }
 
 /** The entry being admitted, while its answer may still come in the same turn. */
@@ -65,8 +69,11 @@ export class Dispatcher {
   readonly #live: LiveLeases;
   readonly #retry: BackendRetry;
   readonly #unsubscribe: () => void;
-  /** Entries whose tick failed in company; each is asked again by itself before it is told. */
-  #alone: QueueEntry[] = [];
+  /** Wants whose tick failed in company of something else that may be to blame; asked again by themselves. */
+  #askAgain: (readonly QueueEntry[])[] = [];
+  /** Accounts failed together: one at a time, until none is left. */
+  #isolating = false;
+  #whenIdle: (() => void)[] = [];
   #sequence = 0;
   #wantsPerTick = 1;
   #ticking = false;
@@ -84,10 +91,14 @@ export class Dispatcher {
       this.#accounts.renew = leaseIds;
       this.#wake();
     });
-    this.#retry = createBackendRetry(options.runtime, options.governor.scope, () => {
-      resumeAll(this.#queue);
-      this.#wake();
-    });
+    this.#retry = createBackendRetry(
+      options.runtime,
+      (kind, text) => this.#warn(kind, text),
+      () => {
+        resumeAll(this.#queue);
+        this.#wake();
+      },
+    );
     this.#unsubscribe = options.governor.onEvent(() => this.#wake());
   }
 
@@ -118,6 +129,8 @@ export class Dispatcher {
   withdraw(entry: QueueEntry, reason: unknown): void {
     dequeue(this.#queue, entry);
     this.#waiters.reject(entry, reason);
+    // Those behind it have not been asked while it stood at the head.
+    if (!this.#ticking && !this.#closed) this.#pump();
   }
 
   settle(settle: Settle): void {
@@ -132,9 +145,9 @@ export class Dispatcher {
     if (verdict.probe) this.#wake();
   }
 
-  /** Milliseconds since the scope's last progress. Rejects with GovernanceBackendError when the governor can't say. */
-  async progressAgeMs(): Promise<number> {
-    if (hasPending(this.#accounts)) {
+  /** Milliseconds since the scope's last progress. Throws or rejects with GovernanceBackendError when the governor can't say. */
+  progressAgeMs(): number | Promise<number> {
+    if (accountCount(this.#accounts) > 0) {
       this.#sendVerdicts = true;
       this.#wake();
     }
@@ -142,10 +155,17 @@ export class Dispatcher {
     return askGovernor("progress age", governor.scope, () => governor.progressAgeMs());
   }
 
-  /** Rejects with GovernanceBackendError when the governor can't say. */
-  async snapshot(): Promise<ScopeSnapshot> {
+  /** What is on its way to the governor is in it. Throws or rejects with GovernanceBackendError when it can't say. */
+  snapshot(): ScopeSnapshot | Promise<ScopeSnapshot> {
     const { governor } = this.#options;
-    return askGovernor("snapshot", governor.scope, () => governor.snapshot());
+    const ask = () => askGovernor("snapshot", governor.scope, () => governor.snapshot());
+    return this.#inFlight ? this.idle().then(ask) : ask();
+  }
+
+  /** Resolves when the governor has been told everything, or fails to listen. */
+  idle(): Promise<void> {
+    if (!this.#inFlight) return Promise.resolve();
+    return new Promise((resolve) => this.#whenIdle.push(resolve));
   }
 
   waiting(): { count: number; oldestMs: number } {
@@ -168,7 +188,7 @@ export class Dispatcher {
 
   #waitOrLeave(entry: QueueEntry, group: WantGroup, sinceMs: number): Answer | Promise<Answer> {
     const refusal = group.blockedBy;
-    if (refusal === null) group.untold.push(entry);
+    if (refusal === null) group.untold.add(entry);
     else if (!entry.staysAfter(refusal)) {
       dequeue(this.#queue, entry);
       return refusal;
@@ -190,37 +210,38 @@ export class Dispatcher {
     if (this.#inFlight) return;
     this.#ticking = false;
     this.#setHintTimer();
+    const told = this.#whenIdle;
+    this.#whenIdle = [];
+    for (const resolve of told) resolve();
   }
 
   /** Returns whether there was anything to do. */
   #tickOnce(): boolean {
-    const alone = this.#alone.shift();
-    if (alone !== undefined) {
-      this.#tick(NO_ACCOUNTS, [alone]);
-      return true;
-    }
-    const wants = nextToAsk(this.#queue, this.#wantsPerTick);
-    // While an earlier failure is waited out, accounts stay back so that they can't spoil an admission.
-    const accounts =
-      !this.#retry.isPending() && (wants.length > 0 || this.#hasUrgentAccounts()) ? this.#take() : NO_ACCOUNTS;
+    const again = this.#askAgain.shift();
+    const wants = again ?? nextToAsk(this.#queue, this.#wantsPerTick);
+    const accounts = again === undefined ? this.#takeAccounts(wants.length > 0) : NO_ACCOUNTS;
     if (wants.length === 0 && accounts === NO_ACCOUNTS) return false;
-    this.#tick(accounts, wants);
+    // Accounts that failed once never ride with a want again.
+    if (this.#isolating && accounts !== NO_ACCOUNTS) this.#tick(accounts, NONE);
+    else this.#tick(accounts, wants);
     return true;
   }
 
-  #take(): TakenAccounts {
-    this.#sendVerdicts = false;
-    return takeAll(this.#accounts);
-  }
-
-  #hasUrgentAccounts(): boolean {
+  /** While a failure is waited out accounts stay back, so that they can't spoil an admission. */
+  #takeAccounts(ride: boolean): TakenAccounts {
     const { settles, verdicts, renew } = this.#accounts;
-    if (settles.length > 0 || renew.length > 0) return true;
-    return verdicts.length > 0 && (this.#sendVerdicts || verdicts.some((v) => v.item.probe));
+    if (this.#retry.isPending()) return NO_ACCOUNTS;
+    const isUrgent = this.#sendVerdicts || verdicts.some((verdict) => verdict.item.probe);
+    if (!ride && !this.#isolating && settles.length + renew.length === 0 && !isUrgent) return NO_ACCOUNTS;
+    this.#sendVerdicts = false;
+    const taken = this.#isolating ? takeOne(this.#accounts) : takeAll(this.#accounts);
+    if (taken === NO_ACCOUNTS) this.#isolating = false;
+    return taken;
   }
 
   #tick(accounts: TakenAccounts, wants: readonly QueueEntry[]): void {
     const { governor, runtime, worker } = this.#options;
+    const sentMs = runtime.now();
     let reply: TickReply | Promise<TickReply>;
     try {
       reply = governor.tick({
@@ -232,18 +253,18 @@ export class Dispatcher {
         wants: wants.length === 0 ? NONE : wants.map((entry) => entry.want),
       });
     } catch (error) {
-      this.#tickFailed(error, accounts, wants);
+      this.#tickFailed(error, accounts, wants, false);
       return;
     }
     if (!(reply instanceof Promise)) {
-      this.#tickAnswered(reply, accounts, wants);
+      this.#tickAnswered(reply, accounts, wants, sentMs);
       return;
     }
     this.#wantsPerTick = MAX_WANTS;
     this.#inFlight = true;
     reply.then(
-      (answer) => this.#landed(() => this.#tickAnswered(answer, accounts, wants)),
-      (error) => this.#landed(() => this.#tickFailed(error, accounts, wants)),
+      (answer) => this.#landed(() => this.#tickAnswered(answer, accounts, wants, sentMs)),
+      (error) => this.#landed(() => this.#tickFailed(error, accounts, wants, true)),
     );
   }
 
@@ -257,29 +278,31 @@ export class Dispatcher {
     if (!this.#closed) this.#pump();
   }
 
-  #tickAnswered(reply: TickReply, accounts: TakenAccounts, wants: readonly QueueEntry[]): void {
+  #tickAnswered(reply: TickReply, accounts: TakenAccounts, wants: readonly QueueEntry[], sentMs: number): void {
     this.#retry.succeeded();
     if (accounts.renew.length > 0) this.#countLostLeases(reply, accounts.renew);
-    for (const grant of reply.grants) this.#granted(grant, wants);
+    for (const grant of reply.grants) this.#granted(grant, wants, sentMs);
     for (const refusal of reply.refusals) this.#refused(refusal, wants);
   }
 
   /** Renewals stand last in `applied`. */
   #countLostLeases(reply: TickReply, renewed: readonly LeaseId[]): void {
     const first = reply.applied.length - renewed.length;
-    renewed.forEach((leaseId, index) => {
-      if (reply.applied[first + index] !== false || !this.#live.remove(leaseId)) return;
-      this.#leasesLost += 1;
-      this.#warn("a permit was lost because its lease was not renewed in time; its call goes on", { leaseId });
-    });
+    const lost = renewed.filter((id, index) => reply.applied[first + index] === false && this.#live.remove(id));
+    if (lost.length === 0) return;
+    this.#leasesLost += lost.length;
+    const text = "leases were lost because they were not renewed in time; their calls go on";
+    this.#warn("lease_lost", `${lost.length} ${text}`);
   }
 
-  #granted(grant: Grant, wants: readonly QueueEntry[]): void {
+  #granted(grant: Grant, wants: readonly QueueEntry[], sentMs: number): void {
     const entry = wants.find((candidate) => candidate.want.leaseId === grant.leaseId);
     if (entry === undefined) return;
     this.#live.add(grant.leaseId);
+    // A process that was frozen longer than the lease: somebody else may have the permit by now. Asked again.
+    if (this.#options.runtime.now() - sentMs >= grant.leaseTtlMs) this.settle(unsentSettle(grant));
+    else if (dequeue(this.#queue, entry)) this.#answer(entry, grant);
     // Withdrawn while the tick was in flight: nobody is left to use it.
-    if (dequeue(this.#queue, entry)) this.#answer(entry, grant);
     else this.settle(unsentSettle(grant));
   }
 
@@ -305,41 +328,52 @@ export class Dispatcher {
   }
 
   /** Admission fails closed, accounting is kept (spec 02 §2 "Degradation goes by path"). */
-  #tickFailed(error: unknown, accounts: TakenAccounts, wants: readonly QueueEntry[]): void {
-    const now = this.#options.runtime.now();
-    const hadAccounts = accounts.settles.length + accounts.verdicts.length + accounts.renew.length > 0;
-    const dropped = giveBack(this.#accounts, accounts, now, this.#options.leaseTtlMs);
-    if (dropped > 0)
-      this.#warn("accounting was dropped: its leases ended before the governor could be told", { dropped });
-    if (hadAccounts) this.#retry.later(error);
-    if (wants.length > 1 || (wants.length === 1 && hadAccounts)) {
-      // What the accounts or a neighbour caused must not be taken out on a want.
-      this.#alone.push(...wants);
-      return;
-    }
-    for (const entry of wants) this.#wantFailed(entry, error, now);
+  #tickFailed(error: unknown, accounts: TakenAccounts, wants: readonly QueueEntry[], mayHaveRun: boolean): void {
+    const count = accountCount(accounts);
+    if (count > 0) this.#accountsFailed(error, accounts);
+    const isMisconfigured = SourceNotConfiguredError.isInstance(error);
+    if (wants.length > 0 && count > 0) this.#askAgain.push(wants);
+    else if (wants.length > 1 && isMisconfigured) this.#askAgain.push(...wants.map((entry) => [entry]));
+    else this.#wantsFailed(error, wants, mayHaveRun && !isMisconfigured);
   }
 
-  #wantFailed(entry: QueueEntry, error: unknown, now: number): void {
-    const { candidates } = entry.want;
-    const failure = admissionError(
-      "tick",
-      error,
-      this.#options.governor.scope,
-      candidates.length === 1 ? candidates[0] : undefined,
-    );
+  #accountsFailed(error: unknown, accounts: TakenAccounts): void {
+    const { runtime, leaseTtlMs } = this.#options;
+    const dropped = giveBack(this.#accounts, accounts, runtime.now(), leaseTtlMs);
+    if (dropped > 0) {
+      const text = "accounting was dropped: its leases ended before the governor could be told";
+      this.#warn("accounting_dropped", `${text} (${dropped} entries)`);
+    }
+    this.#isolating = true;
+    this.#retry.later(error);
+  }
+
+  #wantsFailed(error: unknown, wants: readonly QueueEntry[], isOutage: boolean): void {
+    // An outage is told to all who wait at once, not tick by tick.
+    const told = isOutage && wants.length > 0 ? new Set([...wants, ...allEntries(this.#queue)]) : wants;
+    for (const entry of told) this.#wantFailed(entry, error, isOutage && wants.includes(entry));
+  }
+
+  #wantFailed(entry: QueueEntry, error: unknown, mayHaveRun: boolean): void {
+    const { want } = entry;
+    const [first, second] = want.candidates;
+    const sourceName = second === undefined ? first : undefined;
+    const failure = admissionError("tick", error, this.#options.governor.scope, sourceName);
+    const now = this.#options.runtime.now();
     if (!SourceNotConfiguredError.isInstance(failure) && this.#waiters.hasGrace(entry, now)) {
       pause(this.#queue, entry);
       this.#retry.later(error);
       return;
     }
     dequeue(this.#queue, entry);
+    // The reply may be what got lost: whatever was granted goes back by its lease id.
+    if (mayHaveRun && first !== undefined) addSettle(this.#accounts, releaseSettle(want.leaseId, first), true);
     if (this.#instant?.entry === entry) this.#instant.error = failure;
     else this.#waiters.reject(entry, failure);
   }
 
-  #warn(message: string, fields: Record<string, unknown>): void {
-    this.#options.runtime.log("warn", message, { scope: this.#options.governor.scope, ...fields });
+  #warn(kind: string, message: string): void {
+    this.#options.warn("governor", kind, `scope ${this.#options.governor.scope}: ${message}`);
   }
 
   /** One timer at the earliest moment at which time alone could let a blocked group go on. */

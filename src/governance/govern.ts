@@ -3,13 +3,15 @@ import { PolyGatewayError, TransientError } from "../errors.js";
 import { Attempt } from "./attempt.js";
 import { textOf } from "./backend-errors.js";
 import { type Call, type GovernEnvironment, keepSources, sourceNamed, startCall } from "./call.js";
-import { neverFits, noSources, tooLarge } from "./call-ends.js";
+import { fits, noSources, tooLarge } from "./call-ends.js";
 import { endAfter, pauseBeforeRetry } from "./exhaustion.js";
+import type { Interruption } from "./interrupt.js";
 import { nextStep } from "./next-step.js";
 import type { Answered, CallOptions, Governed, Opened, Operation, PartialFacts } from "./operation.js";
 import { getPermit, interruptionError, type Permit, stallError } from "./permit.js";
 import { costOf, recordAnswer, recordFailure, recordTerminal } from "./rows.js";
 import { settleAttempt, tokensOfFailure } from "./settle.js";
+import { unsentSettle } from "./unsent.js";
 
 /**
  * THE loop: every kind of call is admitted, attempted, judged and booked here and nowhere else (spec 02 §2).
@@ -37,21 +39,27 @@ export async function govern<Value, Completion>(
 
 /** The last word of a failed call: its terminal row, unless an attempt's row was the final one. */
 async function ended(call: Call, error: unknown): Promise<unknown> {
-  if (PolyGatewayError.isInstance(error)) error.operation ??= call.kind;
-  if (!call.finalRowWritten) await recordTerminal(call, error);
+  const { fired } = call.interrupt;
+  // The caller's own reason passes untouched, even when it is one of our errors from another call.
+  const isReason = fired?.kind === "caller" && fired.reason === error;
+  if (!isReason && PolyGatewayError.isInstance(error)) error.operation ??= call.kind;
+  if (!call.finalRowWritten) await recordTerminal(call, error, isReason);
   return error;
 }
 
 async function attemptUntilOpened(call: Call): Promise<Governed<unknown, unknown>> {
   const { runtime } = call.environment;
   if (call.sources.length === 0) throw noSources(call);
-  if (neverFits(call)) throw tooLarge(call);
+  if (!call.sources.every((source) => fits(call, source))) keepSources(call, (source) => fits(call, source));
+  if (call.sources.length === 0) throw tooLarge(call);
   for (;;) {
-    if (call.interrupt.fired !== null) throw interruptionError(call, call.interrupt.fired);
     const stall = call.attempts > 0 ? await stallError(call) : null;
     if (stall !== null) throw stall;
+    if (call.interrupt.fired !== null) throw interruptionError(call, call.interrupt.fired);
     const answer = getPermit(call, runtime.uuid());
     const permit = answer instanceof Promise ? await answer : answer;
+    // It may fire between the grant and this line: the permit goes back unused.
+    if (call.interrupt.fired !== null) throw returnPermit(call, permit, call.interrupt.fired);
     const attempt = startAttempt(call, permit);
     const stopListening = call.interrupt.listen((i) => attempt.abort(i, interruptionError(call, i)));
     let opened: Opened<unknown, unknown> | null;
@@ -71,6 +79,11 @@ async function attemptUntilOpened(call: Call): Promise<Governed<unknown, unknown
     const answered = succeed(attempt, opened.done);
     return governed(attempt, opened.value, answered instanceof Promise ? await answered : answered);
   }
+}
+
+function returnPermit(call: Call, { grant }: Permit, interruption: Interruption): unknown {
+  call.environment.dispatcher.settle(unsentSettle(grant));
+  return interruptionError(call, interruption);
 }
 
 function startAttempt(call: Call, permit: Permit): Attempt {
@@ -176,7 +189,8 @@ async function afterFailure(attempt: Attempt, thrown: unknown, mayRetry: boolean
   const error = asAttemptError(attempt, thrown);
   const judgement = judge(error);
   settleAttempt(attempt, judgement.outcome, tokensOfFailure(attempt, error, partial), error);
-  const step = nextStep(call, attempt.source, attempt.grant.probe, judgement, error);
+  const failedProbe = attempt.grant.probe && attempt.firstTokenMs === null;
+  const step = nextStep(call, attempt.source, failedProbe, judgement, error);
   const isEnd = step.kind === "throw" || !mayRetry;
   const final =
     isEnd &&
@@ -203,11 +217,9 @@ async function endInterrupted(attempt: Attempt, partial: PartialFacts | null): P
 }
 
 function partialOf(attempt: Attempt, error: unknown): PartialFacts | null {
-  const partial = PolyGatewayError.isInstance(error)
-    ? error.partial
-    : attempt.aborted
-      ? attempt.partialSoFar?.()
-      : undefined;
+  // An abort reason belongs to the caller, whatever it carries.
+  const own = PolyGatewayError.isInstance(error) ? error.partial : undefined;
+  const partial = attempt.aborted ? attempt.partialSoFar?.() : own;
   return partial === undefined ? null : attempt.call.operation.describePartial(partial);
 }
 

@@ -15,29 +15,32 @@ export type NextStep =
 const THROW: NextStep = { kind: "throw", counted: true };
 const AT_ONCE: NextStep = { kind: "again", backoff: false, counted: false };
 const AFTER_BACKOFF: NextStep = { kind: "again", backoff: true, counted: true };
-/** A pool may hold several sockets that died together, but not for ever. */
-const MAX_STALE_SOCKETS = 5;
+/** A pool may hold several sockets that died together, and we add few parameters: beyond that something else is wrong. */
+const MAX_RESENDS = 5;
 
 function exhausted(reason: UnavailableReason): NextStep {
   return { kind: "exhausted", reason, counted: true };
 }
 
-/** Books the failure in the call and decides. Changes only the call's own memory. */
+/**
+ * Books the failure in the call and decides. Changes only the call's own memory.
+ *
+ * @param failedProbe the attempt was a probe and failed before its verdict; after its first token it is like any other
+ */
 export function nextStep(
   call: Call,
   source: SourceConfig,
-  probe: boolean,
+  failedProbe: boolean,
   judgement: Judgement,
   error: Error,
 ): NextStep {
   const oneSend = call.environment.config.retry.maxAttempts === 1;
-  if (judgement.failure === "stale_socket" && call.staleSockets < MAX_STALE_SOCKETS) {
-    call.staleSockets += 1;
+  if ((judgement.failure === "stale_socket" || judgement.failure === "param_dropped") && call.resends < MAX_RESENDS) {
+    call.resends += 1;
     return AT_ONCE;
   }
   switch (judgement.failure) {
     case "param_dropped":
-      return AT_ONCE;
     case "rejected":
     case "invalid":
       return THROW;
@@ -51,12 +54,13 @@ export function nextStep(
       return afterDeath(call, source, error, oneSend);
     default:
       call.lastFailure = error;
-      return afterTransient(call, source, probe, oneSend);
+      return afterTransient(call, source, failedProbe, oneSend);
   }
 }
 
 /** Sources with another model, or with a larger context, are tried once each. */
 function anotherModel(call: Call, failed: SourceConfig, error: Error): NextStep {
+  call.lastFailure = error;
   const overflow = (error as { code?: string }).code === "context_length";
   keepSources(call, (source) => {
     if (source.name === failed.name) return false;
@@ -82,11 +86,11 @@ function afterDeath(call: Call, source: SourceConfig, error: Error, oneSend: boo
   return oneSend ? exhausted("retry_exhausted") : AT_ONCE;
 }
 
-function afterTransient(call: Call, source: SourceConfig, probe: boolean, oneSend: boolean): NextStep {
+function afterTransient(call: Call, source: SourceConfig, failedProbe: boolean, oneSend: boolean): NextStep {
   call.failedHere = withName(call.failedHere, source.name);
   if (oneSend) return exhausted("retry_exhausted");
   // A failed probe tells of the source, not of the call; else the oldest call would be burnt on probes.
-  if (probe) return AT_ONCE;
+  if (failedProbe) return AT_ONCE;
   call.fails += 1;
   if (call.fails >= call.environment.config.retry.maxAttempts) return exhausted("retry_exhausted");
   return AFTER_BACKOFF;

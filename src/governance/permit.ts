@@ -1,5 +1,7 @@
-import type { Grant, Refusal, Want } from "../domain/tick.js";
+import type { Grant, Refusal, ScopeSnapshot, Want } from "../domain/tick.js";
 import { GovernanceBackendError } from "../errors.js";
+import type { Selector } from "../ports/selector.js";
+import { textOf } from "./backend-errors.js";
 import { type Call, patienceMs } from "./call.js";
 import { deadlinePassed, endByRefusal, isAllDead, isAllOpen, stalled } from "./call-ends.js";
 import type { Interruption } from "./interrupt.js";
@@ -20,7 +22,7 @@ const BACKEND_RECHECK_MS = 1_000;
  */
 export function getPermit(call: Call, leaseId: string): Permit | Promise<Permit> {
   const { dispatcher, runtime, selector } = call.environment;
-  if (selector !== null) return getOrderedPermit(call, leaseId);
+  if (selector !== null) return getOrderedPermit(call, leaseId, selector);
   const entry = new CallEntry(call, wantFor(call, leaseId, call.candidates, false));
   const askedMs = runtime.now();
   const answer = dispatcher.admit(entry);
@@ -28,15 +30,27 @@ export function getPermit(call: Call, leaseId: string): Permit | Promise<Permit>
   return permitFrom(call, answer, askedMs);
 }
 
-/** A user's selector sees the snapshot first. */
-async function getOrderedPermit(call: Call, leaseId: string): Promise<Permit> {
-  const { dispatcher, runtime, selector } = call.environment;
+/** A user's selector sees the snapshot first. One that fails is done without: it is a preference, not a limit. */
+async function getOrderedPermit(call: Call, leaseId: string, selector: Selector): Promise<Permit> {
+  const { dispatcher, runtime } = call.environment;
   const askedMs = runtime.now();
-  const order = selector!.order(call.candidates, await dispatcher.snapshot());
-  const candidates = order.filter((name) => call.candidates.includes(name));
-  const entry = new CallEntry(call, wantFor(call, leaseId, candidates.length > 0 ? candidates : call.candidates, true));
+  const snapshot = await dispatcher.snapshot();
+  if (call.interrupt.fired !== null) throw interruptionError(call, call.interrupt.fired);
+  const order = orderBy(call, selector, snapshot);
+  const entry = new CallEntry(call, wantFor(call, leaseId, order ?? call.candidates, order !== null));
   const answer = dispatcher.admit(entry);
   return answer instanceof Promise ? waitForPermit(call, entry, answer, askedMs) : permitFrom(call, answer, askedMs);
+}
+
+function orderBy(call: Call, selector: Selector, snapshot: ScopeSnapshot): readonly string[] | null {
+  try {
+    const order = selector.order(call.candidates, snapshot).filter((name) => call.candidates.includes(name));
+    return order.length === 0 ? null : order;
+  } catch (error) {
+    const text = `the selector failed (${textOf(error)}); the governor selects instead`;
+    call.environment.warn("selector", "failure", `scope ${call.environment.config.scope}: ${text}`);
+    return null;
+  }
 }
 
 function wantFor(call: Call, leaseId: string, candidates: readonly string[], ordered: boolean): Want {
@@ -67,6 +81,7 @@ class CallEntry implements QueueEntry {
   }
 
   staysAfter(refusal: Refusal): boolean {
+    this.#call.lastRefusal = refusal;
     return mayWait(this.#call, refusal);
   }
 }
@@ -85,6 +100,7 @@ function mayWait(call: Call, refusal: Refusal): boolean {
 
 function permitFrom(call: Call, answer: Grant | Refusal, askedMs: number): Permit {
   if ("kind" in answer) throw endByRefusal(call, answer);
+  call.lastRefusal = null;
   return { grant: answer, waitedMs: call.environment.runtime.now() - askedMs };
 }
 

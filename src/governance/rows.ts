@@ -52,17 +52,18 @@ export function recordFailure(
   row.ttftMs = attempt.firstTokenMs;
   row.error = outcome === "cancelled" ? `cancelled: ${textOf(error)}` : textOf(error);
   row.final = final;
-  setCode(row, error);
+  if (!attempt.aborted) setCode(row, error);
   return write(attempt.call, row);
 }
 
 /** The row of a call that ends without, or after, its attempts. */
-export function recordTerminal(call: Call, error: unknown): Promise<void> | undefined {
+export function recordTerminal(call: Call, error: unknown, isCallersReason: boolean): Promise<void> | undefined {
   const { runtime } = call.environment;
-  const row = emptyRow(call, runtime.uuid(), terminalOutcome(error), null);
+  const row = emptyRow(call, runtime.uuid(), isCallersReason ? "cancelled" : terminalOutcome(error), null);
   row.latencyMs = runtime.now() - call.startedMs;
-  row.error = textOf(error);
+  row.error = isCallersReason ? `cancelled: ${textOf(error)}` : textOf(error);
   row.final = true;
+  if (isCallersReason) return write(call, row);
   setCode(row, error);
   if (GatewayUnavailableError.isInstance(error)) row.route = routeOf(Object.entries(error.perSourceReasons));
   return write(call, row);
@@ -77,7 +78,18 @@ function terminalOutcome(error: unknown): RecordOutcome {
 }
 
 export function costOf(attempt: Attempt, usage: Usage): bigint | null {
-  return attempt.call.environment.pricing?.costNanos(attempt.source.model, usage) ?? null;
+  const { pricing, warn } = attempt.call.environment;
+  if (pricing === null) return null;
+  try {
+    return pricing.costNanos(attempt.source.model, usage);
+  } catch (error) {
+    warn(
+      "pricing",
+      "failure",
+      `the price table failed for ${attempt.source.model} (${textOf(error)}); its cost stays unknown`,
+    );
+    return null;
+  }
 }
 
 function write(call: Call, row: CallRecord): Promise<void> | undefined {

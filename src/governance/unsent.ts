@@ -1,4 +1,4 @@
-import type { Grant, Settle } from "../domain/tick.js";
+import type { Grant, LeaseId, Settle, SourceName } from "../domain/tick.js";
 
 /** Gives back a permit of which nothing was used. */
 export function unsentSettle(grant: Grant): Settle {
@@ -9,6 +9,22 @@ export function unsentSettle(grant: Grant): Settle {
     probe: grant.probe,
     windowId: grant.windowId,
     reservedTokens: grant.reservedTokens,
+    actualTokens: 0,
+    sent: false,
+    outcome: "cancelled",
+    durationMs: 0,
+  };
+}
+
+/** Gives back what may have been granted under this lease id; nothing happens when nothing was. */
+export function releaseSettle(leaseId: LeaseId, source: SourceName): Settle {
+  return {
+    leaseId,
+    source,
+    epoch: 0,
+    probe: false,
+    windowId: null,
+    reservedTokens: 0,
     actualTokens: 0,
     sent: false,
     outcome: "cancelled",

@@ -16,7 +16,7 @@ export interface QueueEntry {
  * When the head of a group is refused, the rest need not be asked; other groups are not held up by it.
  */
 export interface WantGroup {
-  readonly key: unknown;
+  readonly key: string;
   /** Sorted by (priority, sequence). */
   entries: QueueEntry[];
   /** The last answer to its head; while set, the group isn't asked. */
@@ -26,11 +26,11 @@ export interface WantGroup {
   /** The governor itself failed and the group waits it out. */
   paused: boolean;
   /** Entries that have not been told of any refusal yet. */
-  untold: QueueEntry[];
+  readonly untold: Set<QueueEntry>;
 }
 
 export interface WantQueue {
-  readonly groups: Map<unknown, WantGroup>;
+  readonly groups: Map<string, WantGroup>;
   size: number;
 }
 
@@ -40,10 +40,22 @@ export function emptyWantQueue(): WantQueue {
   return { groups: new Map(), size: 0 };
 }
 
-/** The common case shares one candidates array per client, so its identity is the key; else the names are. */
-function groupKey(want: Want): unknown {
-  if (want.failedHere.length === 0 && want.limitedHere.length === 0 && want.ordered !== true) return want.candidates;
-  return `${want.candidates.join()}|${want.failedHere.join()}|${want.limitedHere.join()}`;
+/** Candidates by name; one array is shared by all calls of a client that may use the same sources. */
+const candidateKeys = new WeakMap<readonly string[], string>();
+
+function candidateKey(candidates: readonly string[]): string {
+  let key = candidateKeys.get(candidates);
+  if (key === undefined) {
+    key = candidates.join();
+    candidateKeys.set(candidates, key);
+  }
+  return key;
+}
+
+function groupKey({ candidates, failedHere, limitedHere, ordered }: Want): string {
+  const key = candidateKey(candidates);
+  if (failedHere.length === 0 && limitedHere.length === 0 && ordered !== true) return key;
+  return `${key}|${failedHere.join()}|${limitedHere.join()}|${ordered === true}`;
 }
 
 export function goesBefore(a: QueueEntry, b: QueueEntry): boolean {
@@ -55,7 +67,7 @@ export function enqueue(queue: WantQueue, entry: QueueEntry): WantGroup {
   const key = groupKey(entry.want);
   let group = queue.groups.get(key);
   if (group === undefined) {
-    group = { key, entries: [], blockedBy: null, blockedUntilMs: 0, paused: false, untold: [] };
+    group = { key, entries: [], blockedBy: null, blockedUntilMs: 0, paused: false, untold: new Set() };
     queue.groups.set(key, group);
   }
   const { entries } = group;
@@ -90,8 +102,14 @@ export function dequeue(queue: WantQueue, entry: QueueEntry): boolean {
   if (group === undefined) return false;
   const index = group.entries[0] === entry ? 0 : insertionIndex(group.entries, entry) - 1;
   if (index < 0 || group.entries[index] !== entry) return false;
-  if (index === 0) group.entries.shift();
-  else group.entries.splice(index, 1);
+  group.untold.delete(entry);
+  if (index === 0) {
+    group.entries.shift();
+    // The answer was the old head's.
+    group.blockedBy = null;
+  } else {
+    group.entries.splice(index, 1);
+  }
   // Kept for the next call of its kind, unless retries have left too many kinds behind.
   if (group.entries.length === 0 && queue.groups.size > MAX_IDLE_GROUPS) queue.groups.delete(group.key);
   queue.size -= 1;
@@ -133,8 +151,8 @@ export function block(queue: WantQueue, entry: QueueEntry, refusal: Refusal, now
   if (group === undefined) return [];
   group.blockedBy = refusal;
   group.blockedUntilMs = nowMs + refusal.waitHintMs;
-  const told = group.untold;
-  group.untold = [];
+  const told = [...group.untold];
+  group.untold.clear();
   return told;
 }
 
@@ -160,4 +178,8 @@ export function earliestUnblockMs(queue: WantQueue): number {
     if (group.blockedBy !== null && group.entries.length > 0) earliest = Math.min(earliest, group.blockedUntilMs);
   }
   return earliest;
+}
+
+export function allEntries(queue: WantQueue): QueueEntry[] {
+  return [...queue.groups.values()].flatMap((group) => group.entries);
 }

@@ -126,7 +126,8 @@ export class SimulationKernel {
    * Drives the simulation until the promise settles and gives its result. Microtasks are drained before the first event.
    * @throws Error "deadlocked at t=…" when it is pending and no event is left that could change that
    */
-  async run<T>(work: Promise<T>): Promise<T> {
+  async run<T>(value: T | Promise<T>): Promise<T> {
+    const work = Promise.resolve(value);
     let settled = false;
     const markSettled = (): void => {
       settled = true;

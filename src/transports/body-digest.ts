@@ -37,6 +37,8 @@ export type FailureLabel =
   | "credential rejected or unpaid"
   | "quota exhausted"
   | "model or endpoint not found"
+  | "model or endpoint not found (check BASE_URL)"
+  | "model or endpoint not found (check BASE_URL, redirects are not followed)"
   | "rate limited"
   | "request rejected"
   | "transient failure"

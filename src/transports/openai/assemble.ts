@@ -245,7 +245,7 @@ export class ChatAssembler {
     choice.text += text;
     this.units += text.length;
     this.#yielded = "token";
-    choice.scanner?.push(text);
+    choice.scanner?.push(text, choice.thinking === "");
   }
 
   #addThinking(choice: ChoiceState, text: string): void {

@@ -63,6 +63,8 @@ export class ChatExchange implements HttpObserver {
   #reader: SseReader | undefined;
   #ttftMs: number | null = null;
   #sawDone = false;
+  /** The frames are over: what is left of one can't be completed any more. */
+  #framesOver = false;
   /** The response has ended on the wire, one way or the other. */
   #wireEnded = false;
   #paused = false;
@@ -301,6 +303,9 @@ export class ChatExchange implements HttpObserver {
   #unreadableFrame(data: string, eventName: string): boolean {
     if (eventName === "error") {
       this.#refuseEmbedded(data, { codes: [], message: data.trim().slice(0, 4_096), isApiError: true });
+    } else if (this.#framesOver && this.#isWhole()) {
+      // Cut behind the last finish_reason: only usage or `[DONE]` is lost.
+      return true;
     } else if (looksCut(data)) {
       this.#fail(cutStream(this.#judgeInput()));
     } else {
@@ -310,6 +315,7 @@ export class ChatExchange implements HttpObserver {
   }
 
   #endOfFrames(): void {
+    this.#framesOver = true;
     const rest = this.#decoder!.end();
     if (rest !== "") this.#reader!.feed(rest);
     this.#reader!.end();

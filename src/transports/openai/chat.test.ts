@@ -233,6 +233,18 @@ describe("ends", () => {
     await until(() => server.openSockets() === 0);
   });
 
+  it("a cut inside the usage behind the last finish_reason loses the usage, not the answer", async () => {
+    const usage = frame({ choices: [], usage: USAGE }).slice(0, 30);
+    const cut = await attempt({ headers: SSE, chunks: chunks(delta("a"), delta("b", "stop"), usage), end: "close" });
+    expect(okOf(cut)).toMatchObject({ content: "ab", finishReason: "stop", usage: null });
+    const strict = await attempt(
+      { headers: SSE, chunks: chunks(delta("a", "stop"), usage), end: "close" },
+      {},
+      { requireDone: true },
+    );
+    errorOf(strict, TransientError, "truncated");
+  });
+
   it("with n = 2 the second choice is waited for", async () => {
     const script = {
       headers: SSE,

@@ -88,7 +88,7 @@ export const MODEL_WORDING =
 
 /** The address is wrong, whatever the body looks like. */
 export const ADDRESS_WORDING =
-  /invalid url|unknown (?:request )?url|no (?:matching )?route|route not found|cannot (?:post|get) \/|page not found/i;
+  /invalid url|unknown (?:request )?url|no (?:matching )?route|route not found|cannot (?:post|get) \/|page not found|method not allowed|not allowed to (?:post|get)/i;
 
 export const PARAM_WORDING =
   /(?:unsupported|unknown|unrecognized|unexpected|extra|invalid)(?: keyword| request)? (?:parameter|argument|field|key|inputs?)|(?:parameter|argument|field|option)s?.{0,80}?(?:not|isn't|aren't) (?:supported|permitted|allowed|recognized)|(?:is|are) not (?:supported|permitted|allowed) (?:with|for|by) this model|extra inputs are not permitted|unexpected keyword/i;

@@ -53,7 +53,7 @@ describe("by status", () => {
     expect(error.statusCode).toBe(status);
     expect(error.bodyText).toBe(bodyDigest(body));
     expect(error.message.startsWith("src_1 ")).toBe(true);
-    expect(error.message.endsWith(` | ${error.bodyText}`)).toBe(true);
+    expect(error.message.endsWith(`: ${status} | ${error.bodyText}`)).toBe(true);
     expect(error.bodyText).toContain("head");
     expect(error.bodyText).toContain("last_words");
     expect(error.upstreamMessage).toBe("head");
@@ -93,6 +93,9 @@ describe("by code and wording", () => {
     ],
     [404, "<html><title>404 Not Found</title></html>", "endpoint_not_found"],
     [404, { detail: "Not Found" }, "endpoint_not_found"],
+    [405, plain, "model_not_found"],
+    [405, { detail: "Method Not Allowed" }, "endpoint_not_found"],
+    [405, { error: { message: "Not allowed to POST on /v1/chat" } }, "endpoint_not_found"],
     [404, "", "endpoint_not_found"],
     [429, { error: { message: "engine overloaded", type: "engine_overloaded_error" } }, "overloaded"],
     [
@@ -151,6 +154,11 @@ describe("waiting", () => {
       retryAfterMs: 7_000,
     });
     expect(errorFor(503, plain).rateLimited).toBe(false);
+  });
+
+  it("a wrong address says what to check", () => {
+    expect(errorFor(404, "").message).toBe("src_1 model or endpoint not found (check BASE_URL): 404");
+    expect(errorFor(307, "").message).toMatch(/check BASE_URL, redirects are not followed\): 307$/);
   });
 
   it("a 429 that asks for more than ten minutes is no rate limit", () => {

@@ -57,6 +57,10 @@ const NAMED_PARAM = [
   /^([a-z][a-z0-9_.]{0,60}) (?:is|are) not\b/i,
 ];
 
+function isRedirect(status: number): boolean {
+  return status >= 300 && status < 400;
+}
+
 function numberIn(pattern: RegExp, text: string): number | undefined {
   const digits = pattern.exec(text)?.[1]?.replaceAll(",", "");
   return digits === undefined || digits === "" ? undefined : Number(digits);
@@ -100,9 +104,9 @@ function forbiddenCode(subject: string): ErrorCode {
   return rules.MODEL_WORDING.test(subject) ? "model_not_found" : "auth";
 }
 
-function missingCode(status: number, subject: string, fault: Fault | undefined): ErrorCode {
+function missingCode(subject: string, fault: Fault | undefined): ErrorCode {
   if (rules.MODEL_WORDING.test(subject)) return "model_not_found";
-  const isAddress = status === 405 || fault?.isApiError !== true || rules.ADDRESS_WORDING.test(subject);
+  const isAddress = fault?.isApiError !== true || rules.ADDRESS_WORDING.test(subject);
   return isAddress ? "endpoint_not_found" : "model_not_found";
 }
 
@@ -117,12 +121,12 @@ function wordedCode(subject: string, codes: readonly string[]): ErrorCode {
 }
 
 function statusCode(status: number, subject: string, fault: Fault | undefined): ErrorCode {
-  if (status >= 300 && status < 400) return "endpoint_not_found";
+  if (isRedirect(status)) return "endpoint_not_found";
   if (status === 0) return wordedCode(subject, fault?.codes ?? []);
   if (status === 401) return "auth";
   if (status === 402) return "quota";
   if (status === 403) return forbiddenCode(subject);
-  if (status === 404 || status === 405 || status === 410) return missingCode(status, subject, fault);
+  if (status === 404 || status === 405 || status === 410) return missingCode(subject, fault);
   if (status === 429) return "rate_limit";
   if (status >= 500 || TRANSIENT_STATUS.has(status)) return serviceCode(status, subject);
   return requestCode(status, subject);
@@ -233,6 +237,11 @@ function labelOf(code: ErrorCode, statusCode: number, rateLimited: boolean): Fai
     if (DEAD_CODES.has(code) && code !== "model_not_found") return "credential rejected or unpaid";
   }
   if (code === "quota") return "quota exhausted";
+  if (code === "endpoint_not_found") {
+    return isRedirect(statusCode)
+      ? "model or endpoint not found (check BASE_URL, redirects are not followed)"
+      : "model or endpoint not found (check BASE_URL)";
+  }
   if (DEAD_CODES.has(code)) return "model or endpoint not found";
   if (rateLimited) return "rate limited";
   return TRANSIENT_CODES.has(code) ? "transient failure" : "request rejected";
@@ -255,7 +264,6 @@ export function errorOf(
   const { code, rateLimited, retryAfterMs } = verdict;
   const digest = bodyDigest(redact(refusal.text));
   const label = labelOf(code, refusal.statusCode, rateLimited);
-  const hint = code === "endpoint_not_found" ? ` (no such address: check BASE_URL; redirects are not followed)` : "";
   const upstreamMessage = redact(verdict.upstreamMessage);
   const options = {
     code,
@@ -266,7 +274,7 @@ export function errorOf(
     ...(Object.keys(verdict.details).length === 0 ? {} : { details: redactDetails(verdict.details, redact) }),
     ...(partial === undefined ? {} : { partial }),
   };
-  const message = composeMessage(source.name, label, `${refusal.statusCode}${hint}`, digest);
+  const message = composeMessage(source.name, label, refusal.statusCode, digest);
   const retry = retryAfterMs === null ? {} : { retryAfterMs };
   if (DEAD_CODES.has(code)) return new SourceDeadError(message, { ...options, ...(code === "quota" ? retry : {}) });
   if (TRANSIENT_CODES.has(code)) return new TransientError(message, { ...options, ...retry, rateLimited });

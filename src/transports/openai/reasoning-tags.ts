@@ -74,13 +74,14 @@ export class TagScanner {
     this.#sink = sink;
   }
 
-  push(text: string): void {
+  /** `orphans: false` as for `splitReasoning`. */
+  push(text: string, orphans = true): void {
     if (this.#state === "text") {
       this.#sink("text", text);
       return;
     }
     this.#held += text;
-    if (this.#state === "start") this.#decide();
+    if (this.#state === "start") this.#decide(orphans);
     if (this.#state === "thinking") this.#readThinking();
     if (this.#state === "after") this.#skipBlank();
   }
@@ -91,7 +92,7 @@ export class TagScanner {
     this.#state = "text";
   }
 
-  #decide(): void {
+  #decide(orphans: boolean): void {
     const text = this.#held.trimStart();
     for (const [open, close] of this.#tags) {
       if (!text.startsWith(open)) continue;
@@ -101,7 +102,16 @@ export class TagScanner {
       return;
     }
     if (text === "" || mayOpen(text, this.#tags)) return;
-    this.end();
+    const orphan = orphans ? orphanClose(text, this.#tags) : undefined;
+    if (orphan === undefined) {
+      this.end();
+      return;
+    }
+    // Only what comes in one piece can be told in time: a text that was handed out can't be taken back.
+    const thinking = text.slice(0, orphan.at).trim();
+    if (thinking !== "") this.#sink("thinking", thinking);
+    this.#state = "after";
+    this.#held = text.slice(orphan.at + orphan.close.length);
   }
 
   #readThinking(): void {

@@ -1,0 +1,15 @@
+import { createWarningLimiter } from "../domain/warning-limiter.js";
+import type { Runtime } from "../ports/runtime.js";
+
+export type Warn = (component: string, kind: string, message: string) => void;
+
+/** Warnings of one client: each kind at most once a minute, with the number of those left out (spec 02 §2). */
+export function createWarn(runtime: Runtime): Warn {
+  const limiter = createWarningLimiter();
+  return (component, kind, message) => {
+    const said = limiter(component, kind, runtime.now());
+    if (said === null) return;
+    const more = said.suppressed === 0 ? "" : ` (${said.suppressed} more of this kind since the last time)`;
+    runtime.log("warn", `${message}${more}`, { component, kind, suppressed: said.suppressed });
+  };
+}
