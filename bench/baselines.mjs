@@ -8,7 +8,13 @@ export const messages = [
   { role: "user", content: prompt },
 ];
 const body = (stream) =>
-  JSON.stringify({ model: "m", messages, temperature: 0, max_tokens: 500, ...(stream ? { stream: true, stream_options: { include_usage: true } } : {}) });
+  JSON.stringify({
+    model: "m",
+    messages,
+    temperature: 0,
+    max_tokens: 500,
+    ...(stream ? { stream: true, stream_options: { include_usage: true } } : {}),
+  });
 const headers = { "content-type": "application/json", authorization: "Bearer sk-bench-0123456789abcdef" };
 
 export const bareRequest = (origin, connections) => {
@@ -28,7 +34,12 @@ export const bareStream = (origin, connections, path) => {
   const pool = new Pool(origin, { connections });
   return {
     async op() {
-      const reply = await pool.request({ path: `/${path}/chat/completions`, method: "POST", headers, body: body(true) });
+      const reply = await pool.request({
+        path: `/${path}/chat/completions`,
+        method: "POST",
+        headers,
+        body: body(true),
+      });
       const decoder = new TextDecoder();
       let rest = "";
       let text = "";
@@ -56,7 +67,14 @@ export const openaiSdk = (origin, path) => {
     },
     async streamOp() {
       let text = "";
-      const stream = await client.chat.completions.create({ model: "m", messages, temperature: 0, max_tokens: 500, stream: true, stream_options: { include_usage: true } });
+      const stream = await client.chat.completions.create({
+        model: "m",
+        messages,
+        temperature: 0,
+        max_tokens: 500,
+        stream: true,
+        stream_options: { include_usage: true },
+      });
       for await (const event of stream) text += event.choices[0]?.delta.content ?? "";
       if (text.length === 0) throw new Error("empty");
     },

@@ -59,7 +59,9 @@ export async function compare(variants, { count, concurrency, rounds = 7, warmup
     }
   }
   const ratio = (index, key) =>
-    samples[0][0][key] === null ? null : median(samples[index].map((sample, round) => sample[key] / samples[0][round][key]));
+    samples[0][0][key] === null
+      ? null
+      : median(samples[index].map((sample, round) => sample[key] / samples[0][round][key]));
   return variants.map((variant, index) => ({
     name: variant.name,
     cpuUs: median(samples[index].map((sample) => sample.cpuUs)),

@@ -19,7 +19,11 @@ const usage = { prompt_tokens: 120, completion_tokens: 200, total_tokens: 320 };
 function events(count) {
   const list = [chunk({ role: "assistant", content: "" })];
   for (let i = 0; i < count - 3; i += 1) list.push(chunk({ content: ` word${i % 10}` }));
-  list.push(chunk({}, "stop"), `data: ${JSON.stringify({ id: "chatcmpl-bench", object: "chat.completion.chunk", created: 1_700_000_000, model: "bench-model-2026", choices: [], usage })}\n\n`, "data: [DONE]\n\n");
+  list.push(
+    chunk({}, "stop"),
+    `data: ${JSON.stringify({ id: "chatcmpl-bench", object: "chat.completion.chunk", created: 1_700_000_000, model: "bench-model-2026", choices: [], usage })}\n\n`,
+    "data: [DONE]\n\n",
+  );
   return list;
 }
 

@@ -1,14 +1,17 @@
 import type { ChatResponse } from "../domain/chat.js";
 import { GatewayUnavailableError } from "../errors.js";
 import type { CancelTimer, Runtime } from "../ports/runtime.js";
+import { createBell } from "./bell.js";
 import { createEvidence, type LineHistory } from "./evidence.js";
 import type { Feed, FeedLine } from "./feed.js";
 import { createLineBuffer } from "./line-buffer.js";
 import type { BatchLine } from "./lines.js";
 import type { ResultSink } from "./output.js";
 import type { LiveCounts, Tally } from "./progress.js";
-import { describeTrouble, judgeFailure, type LineVerdict, MIN_WAIT_MS } from "./requeue.js";
+import { judgeFailure, type LineVerdict, MIN_WAIT_MS } from "./requeue.js";
 import { brokenLineFailure, failureLine, failureOf, type LineFailure, successLine } from "./result-line.js";
+import { createScopeView } from "./scope-view.js";
+import { describeTrouble } from "./trouble.js";
 import type { BatchClient, BatchSummary, StopKind } from "./types.js";
 import { createWaitingLines, MAX_WAITING_CHARS, MAX_WAITING_LINES } from "./waiting-lines.js";
 
@@ -32,12 +35,14 @@ export interface LoopOptions {
 export interface BatchLoop {
   /** Resolves when no call is in flight, everything is written and the sink is closed. Never rejects. */
   run(): Promise<BatchSummary["stop"]>;
-  /** No new line starts; calls in flight end. Only the first reason counts. */
+  /** No new line starts; what is in flight ends, what only waits for a permit is taken back. Only the first reason counts. */
   stop(kind: StopKind, reason: string): void;
   /** Also cancels the calls in flight. */
   abort(reason: unknown): void;
   counts(): LiveCounts;
 }
+
+const DRAIN_CHECK_MS = 100;
 
 /** One line on its way: all its tries. */
 interface LineRun {
@@ -52,6 +57,7 @@ export function createLoop(options: LoopOptions): BatchLoop {
   const { client, runtime, feed, sink, tally, concurrency } = options;
   const waiting = createWaitingLines<LineRun>();
   const evidence = createEvidence();
+  const scope = createScopeView(client);
   const bell = createBell();
   const lines = createLineBuffer(feed, bell.ring, (error) =>
     stop("input_failed", `The input can't be read any further: ${describe(error)}.`),
@@ -64,15 +70,31 @@ export function createLoop(options: LoopOptions): BatchLoop {
   let quietSinceMs = runtime.now();
   let lastTrouble = "";
   let stopped: BatchSummary["stop"] = null;
-  let aborted = false;
+  /** The calls left were cancelled: their lines are simply not done. */
+  let cancelled = false;
   let cancelDue: CancelTimer | undefined;
   let cancelGiveUp: CancelTimer | undefined;
+  let cancelDrainCheck: CancelTimer | undefined;
 
   function stop(kind: StopKind, reason: string): void {
     if (stopped !== null) return;
     stopped = { kind, reason };
     feed.close();
     bell.ring();
+    void checkDrain();
+  }
+
+  function cancelCalls(reason: unknown): void {
+    cancelled = true;
+    for (const controller of controllers) controller.abort(reason);
+  }
+
+  /** A call may wait for a permit for minutes, in an outage or under a low limit: a run that stops doesn't wait for it. */
+  async function checkDrain(): Promise<void> {
+    const idle = await scope.idle();
+    if (cancelled || controllers.size === 0) return;
+    if (idle) cancelCalls(new Error("the batch was stopped before this call was sent"));
+    else cancelDrainCheck = runtime.setTimer(DRAIN_CHECK_MS, () => void checkDrain());
   }
 
   function mayAdmit(): boolean {
@@ -121,8 +143,7 @@ export function createLoop(options: LoopOptions): BatchLoop {
         signal: controller.signal,
       });
     } catch (error) {
-      // Cancelled by the user: the line is simply not done.
-      return aborted ? undefined : treat(run, error);
+      return cancelled ? undefined : treat(run, error);
     } finally {
       controllers.delete(controller);
     }
@@ -138,22 +159,13 @@ export function createLoop(options: LoopOptions): BatchLoop {
   async function treat(run: LineRun, error: unknown): Promise<void> {
     const verdict = judgeFailure(error, {
       ...evidence.about(run.history, runtime.now(), !lines.exhausted),
-      wholeScopeDead: !isReason(error, "all_sources_dead") || (await wholeScopeDead()),
+      // A line's own model may narrow it to dead sources while others live.
+      wholeScopeDead: !isReason(error, "all_sources_dead") || (await scope.allDead()),
     });
     if (verdict.kind === "stop") return stop(verdict.stop, verdict.reason);
     if (verdict.kind === "requeue") return putBack(run, verdict, error);
     evidence.failed(run.history);
     await fail(run.line.id, run.sequence, failureOf(error));
-  }
-
-  /** A line's own model may narrow it to dead sources while others live. */
-  async function wholeScopeDead(): Promise<boolean> {
-    try {
-      const { sources } = await client.snapshot();
-      return sources.every(({ dead }) => dead);
-    } catch {
-      return true;
-    }
   }
 
   function putBack(run: LineRun, verdict: Extract<LineVerdict, { kind: "requeue" }>, error: unknown): void {
@@ -205,7 +217,13 @@ export function createLoop(options: LoopOptions): BatchLoop {
     if (inFlight === 0 && waiting.size === 0) quietSinceMs = now;
     const leftMs = Math.max(quietSinceMs, evidence.lastSuccessMs) + options.giveUpAfterMs - now;
     if (leftMs > 0) cancelGiveUp = runtime.setTimer(leftMs, armGiveUp);
-    else stop("no_success", `No line succeeded for ${formatLength(options.giveUpAfterMs)}.${hint(lastTrouble)}`);
+    else void giveUp();
+  }
+
+  /** While calls still wait for a permit, only the scope knows what is wrong. */
+  async function giveUp(): Promise<void> {
+    const trouble = (await scope.trouble()) || lastTrouble;
+    stop("no_success", `No line succeeded for ${formatLength(options.giveUpAfterMs)}.${hint(trouble)}`);
   }
 
   /** What is left waits for dead sources only, while other sources live: no later success will tell. */
@@ -217,6 +235,7 @@ export function createLoop(options: LoopOptions): BatchLoop {
   async function finish(): Promise<void> {
     cancelDue?.();
     cancelGiveUp?.();
+    cancelDrainCheck?.();
     feed.close();
     try {
       await sink.finish();
@@ -229,9 +248,8 @@ export function createLoop(options: LoopOptions): BatchLoop {
   return {
     stop,
     abort(reason) {
-      aborted = true;
       stop("aborted", "Stopped; the calls in flight were cancelled.");
-      for (const controller of controllers) controller.abort(reason);
+      cancelCalls(reason);
     },
     counts: () => ({
       inFlight,
@@ -251,27 +269,6 @@ export function createLoop(options: LoopOptions): BatchLoop {
       }
       await finish();
       return stopped;
-    },
-  };
-}
-
-/** Wakes one sleeper; a ring before the sleep is not lost. */
-function createBell() {
-  let rang = false;
-  let wakeUp: (() => void) | undefined;
-  return {
-    ring(): void {
-      rang = true;
-      wakeUp?.();
-    },
-    async rung(): Promise<void> {
-      if (!rang) {
-        await new Promise<void>((resolve) => {
-          wakeUp = resolve;
-        });
-      }
-      wakeUp = undefined;
-      rang = false;
     },
   };
 }

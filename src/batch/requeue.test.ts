@@ -10,7 +10,7 @@ import {
   TransientError,
   type UnavailableReason,
 } from "../errors.js";
-import { describeTrouble, judgeFailure, type LineEvidence } from "./requeue.js";
+import { judgeFailure, type LineEvidence } from "./requeue.js";
 
 const quiet: LineEvidence = {
   successSinceFirstAttempt: false,
@@ -81,30 +81,5 @@ describe("what a failed call means for its line", () => {
     for (const error of [new SourceNotConfiguredError("x"), new ConfigError([])]) {
       expect(judgeFailure(error, quiet)).toMatchObject({ kind: "stop", stop: "misconfigured" });
     }
-  });
-
-  it("tells the last trouble in the words of the sources, where they said something", () => {
-    const open = (name: string, message?: string) => [
-      name,
-      {
-        reason: "breaker_open" as const,
-        waitMs: 1,
-        ...(message === undefined ? {} : { lastError: { code: "x", message } }),
-      },
-    ];
-    const stalled = (perSourceReasons: Record<string, never>) =>
-      new AllSourcesExhausted("no source is free", {
-        scope: "LLM",
-        reason: "stalled",
-        retryAfterMs: 0,
-        perSourceReasons,
-      });
-    const told = (...reasons: unknown[][]) => describeTrouble(stalled(Object.fromEntries(reasons)));
-    expect(told(open("a", "a failed: 503"), open("b"), open("c", "ECONNREFUSED"))).toBe(
-      "a failed: 503; c: ECONNREFUSED",
-    );
-    expect(told(open("a"))).toBe("no source is free");
-    expect(told(...["a", "b", "c", "d", "e", "f"].map((name) => open(name, name)))).toBe("a; b; c; d; and 2 more");
-    expect(describeTrouble(new TypeError("a defect"))).toBe("a defect");
   });
 });

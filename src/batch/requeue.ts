@@ -1,4 +1,5 @@
 import { ConfigError, GatewayUnavailableError, SourceNotConfiguredError } from "../errors.js";
+import { describeTrouble } from "./trouble.js";
 import type { StopKind } from "./types.js";
 
 /** What a failed call means for its line. */
@@ -64,25 +65,5 @@ function judgeExhausted(afterMs: number, evidence: LineEvidence): LineVerdict {
 }
 
 function describeDead(error: GatewayUnavailableError): string {
-  const said = whatSourcesSaid(error);
-  return `All sources of scope ${error.scope} are dead (${said === "" ? describeTrouble(error.cause ?? error) : said}).`;
-}
-
-/** Why a call got no answer, in the words of its sources: what the scope makes of them rarely tells a person what to do. */
-export function describeTrouble(error: unknown): string {
-  const said = GatewayUnavailableError.isInstance(error) ? whatSourcesSaid(error) : "";
-  if (said !== "") return said;
-  return error instanceof Error ? error.message : String(error);
-}
-
-const SHOWN_SOURCES = 4;
-
-function whatSourcesSaid({ perSourceReasons }: GatewayUnavailableError): string {
-  const said = Object.entries(perSourceReasons).flatMap(([source, { lastError }]) => {
-    if (lastError === undefined) return [];
-    const { message } = lastError;
-    return [message.startsWith(source) ? message : `${source}: ${message}`];
-  });
-  const more = said.length - SHOWN_SOURCES;
-  return [...said.slice(0, SHOWN_SOURCES), ...(more > 0 ? [`and ${more} more`] : [])].join("; ");
+  return `All sources of scope ${error.scope} are dead (${describeTrouble(error)}).`;
 }

@@ -145,7 +145,7 @@ export function summaryLines(summary: BatchSummary, outPath: string | undefined,
     const holds = failed === 1 ? "1 line holds an error" : `${formatCount(failed)} lines hold errors`;
     lines.push(`${holds} instead of an answer; try them again with --retry-failed.`);
   }
-  if (summary.requeues > 0) lines.push(`${plural(summary.requeues, "try", "tries")} put back for later and made good.`);
+  if (summary.requeues > 0) lines.push(`Lines were put back for a later try ${plural(summary.requeues, "time")}.`);
   if (summary.answersPaidTwice > 0) {
     lines.push(`${plural(summary.answersPaidTwice, "answer")} of an earlier run did not reach the file: paid twice.`);
   }

@@ -92,7 +92,7 @@ export class ChatExchange implements HttpObserver {
       interTokenMs: source.interTokenTimeoutMs,
     };
     this.#watchdog = new Watchdog(context.runtime, limits, (timer, limitMs) => this.#expired(timer, limitMs));
-    const emit = this.#sink === undefined ? undefined : (event: ChatEvent) => void this.#events.push(event);
+    const emit = this.#sink === undefined ? undefined : (event: ChatEvent) => addEvent(this.#events, event);
     this.#assembler = new ChatAssembler(wire.profile, `call_${context.callId}_`, emit);
   }
 
@@ -492,5 +492,16 @@ export class ChatExchange implements HttpObserver {
   #judgeInput(): JudgeInput {
     const { redact } = this.#wire;
     return { assembler: this.#assembler, sourceName: this.#attempt.source.name, statusCode: this.#statusCode, redact };
+  }
+}
+
+/** Deltas of one kind that arrive in one read go to the consumer as one: handing over an event costs more than reading it. */
+function addEvent(events: ChatEvent[], event: ChatEvent): void {
+  const last = events.length - 1;
+  const before = events[last];
+  if ((event.type === "text-delta" || event.type === "thinking-delta") && before?.type === event.type) {
+    events[last] = { type: event.type, text: before.text + event.text };
+  } else {
+    events.push(event);
   }
 }

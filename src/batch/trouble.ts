@@ -1,0 +1,30 @@
+import { GatewayUnavailableError } from "../errors.js";
+import type { BatchSnapshot } from "./types.js";
+
+/** Why nothing is answered, in the words of the sources: what the scope makes of them rarely tells a person what to do. */
+
+const SHOWN_SOURCES = 4;
+
+/** "" when no source said anything. */
+function inWordsOf(sources: readonly (readonly [name: string, message: string | undefined])[]): string {
+  const said = sources.flatMap(([name, message]) => {
+    if (message === undefined) return [];
+    return [message.startsWith(name) ? message : `${name}: ${message}`];
+  });
+  const more = said.length - SHOWN_SOURCES;
+  return [...said.slice(0, SHOWN_SOURCES), ...(more > 0 ? [`and ${more} more`] : [])].join("; ");
+}
+
+export function describeTrouble(error: unknown): string {
+  if (GatewayUnavailableError.isInstance(error)) {
+    const reasons = Object.entries(error.perSourceReasons);
+    const said = inWordsOf(reasons.map(([name, { lastError }]) => [name, lastError?.message]));
+    if (said !== "") return said;
+  }
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** What the sources said last, whoever asked them; "" when they said nothing. */
+export function troubleIn({ sources }: BatchSnapshot): string {
+  return inWordsOf(sources.map(({ name, lastError }) => [name, lastError?.message]));
+}
