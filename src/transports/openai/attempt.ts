@@ -19,7 +19,7 @@ import { type Fault, findEmbeddedFault, namedFault } from "./fault.js";
 import { type JudgeInput, judge, transientEnd } from "./judge.js";
 import { looksCut } from "./looks-cut.js";
 import type { WireBody } from "./request.js";
-import type { SourceWire } from "./source-wire.js";
+import { CALL_ID_HEADER, type SourceWire } from "./source-wire.js";
 
 /** Decoded bytes of one chat answer (spec 03 "Request"). */
 export const MAX_ANSWER_BYTES = 16 * 1_024 * 1_024;
@@ -105,7 +105,8 @@ export class ChatExchange implements HttpObserver {
       this.#stopListening();
       return;
     }
-    const { origin, path, headers } = this.#wire;
+    const { origin, path, sendsCallId } = this.#wire;
+    const headers = sendsCallId ? [...this.#wire.headers, CALL_ID_HEADER, context.callId] : this.#wire.headers;
     const request = { origin, path, headers, body: this.#body.json, maxDecodedBytes: MAX_ANSWER_BYTES };
     const exchange = http.send(request, this);
     this.#exchange = exchange;

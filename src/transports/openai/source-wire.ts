@@ -9,6 +9,8 @@ export interface SourceWire {
   readonly origin: string;
   readonly path: string;
   readonly headers: string[];
+  /** Every send carries the id of its attempt, so that a provider's log can be joined with the telemetry. */
+  readonly sendsCallId: boolean;
   readonly profile: ProviderProfile;
   readonly redact: Redact;
   /** Fields of ours that this source has refused. */
@@ -16,6 +18,8 @@ export interface SourceWire {
 }
 
 const CHAT_PATH = "/chat/completions";
+/** The name that OpenAI logs; others ignore it. */
+export const CALL_ID_HEADER = "x-client-request-id";
 
 function dead(source: SourceConfig, code: "auth" | "endpoint_not_found" | "config", what: string): SourceDeadError {
   const label = code === "auth" ? "credential rejected or unpaid" : "model or endpoint not found";
@@ -66,6 +70,7 @@ function prepare(source: SourceConfig, profiles: Readonly<Record<string, Provide
     origin: url.origin,
     path: `${url.pathname.replace(/\/+$/, "")}${CHAT_PATH}${url.search}`,
     headers: headersOf(source),
+    sendsCallId: !Object.keys(source.headers).some((name) => name.toLowerCase() === CALL_ID_HEADER),
     profile:
       (Object.hasOwn(profiles, source.profile) ? profiles[source.profile] : undefined) ?? profiles[FALLBACK_PROFILE]!,
     redact: createRedactor(source),
