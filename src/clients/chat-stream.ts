@@ -150,9 +150,9 @@ export function createChatStream(
   }
 
   function next(): Promise<IteratorResult<ChatEvent>> {
+    if (state === "left") return Promise.resolve(ENDED);
     iterated = true;
     start();
-    if (state === "left") return Promise.resolve(ENDED);
     // A caller that aborted doesn't get what had been buffered; a broken stream first gives what had arrived.
     if (head < queue.length && !(state === "failed" && controller.signal.aborted)) {
       return Promise.resolve({ done: false, value: takeEvent() });

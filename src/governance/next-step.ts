@@ -74,7 +74,7 @@ function afterRateLimit(call: Call, source: SourceConfig, oneSend: boolean): Nex
   const { maxRateLimited } = call.environment.config.retry;
   call.rateLimits += 1;
   call.limitedHere = withName(call.limitedHere, source.name);
-  if (oneSend || (maxRateLimited > 0 && call.rateLimits >= maxRateLimited)) return exhausted("quota_exhausted");
+  if (oneSend || (maxRateLimited > 0 && call.rateLimits > maxRateLimited)) return exhausted("quota_exhausted");
   return AT_ONCE;
 }
 

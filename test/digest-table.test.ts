@@ -1,0 +1,292 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import Database from "better-sqlite3";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import {
+  AllSourcesExhausted,
+  type CallRecord,
+  GatewayClient,
+  type GatewayOptions,
+  type PolyGatewayError,
+  RequestRejectedError,
+  SourceDeadError,
+  type SourceSnapshot,
+  TransientError,
+} from "../src/index.js";
+import { SqliteRecorder } from "../src/telemetry/sqlite.js";
+import { type ResponseScript, type SimulatedProvider, startSimulatedProvider } from "../src/testing/index.js";
+import { createMemoryRecorder } from "../src/testing/memory-recorder.js";
+import { attemptErrorOf, call, until, type Way } from "./support/calls.js";
+import { sourceOf } from "./support/case-client.js";
+
+/**
+ * The digest rules and the class table of spec 02 §1, for every HTTP status and both chat operations: class, code, what
+ * governance made of it, message, `bodyText`, and the row that tells of it.
+ */
+
+const SOURCE = "s_1";
+const WAYS = [
+  ["chat", "chat"],
+  ["stream", "chat_stream"],
+] as const satisfies readonly (readonly [Way, string])[];
+
+/** Written down here a second time, from the specification. */
+function expectedDigest(body: string): string {
+  const text = body.replace(/\s+/g, " ").trim();
+  if (text.length <= 2_048) return text;
+  return `${text.slice(0, 1_400)}…(${text.length - 2_000} chars omitted)…${text.slice(-600)}`;
+}
+
+type Treatment = "rejected" | "counted" | "limited" | "dead";
+
+interface Verdict {
+  readonly treatment: Treatment;
+  readonly code: string;
+  readonly label: string;
+}
+
+const rejected: Verdict = { treatment: "rejected", code: "bad_request", label: "request rejected" };
+const unpaid = (code: string): Verdict => ({ treatment: "dead", code, label: "credential rejected or unpaid" });
+const missing = (code: string): Verdict => ({ treatment: "dead", code, label: "model or endpoint not found" });
+const counted = (code: string): Verdict => ({ treatment: "counted", code, label: "transient failure" });
+const limited = (code: string): Verdict => ({ treatment: "limited", code, label: "rate limited" });
+
+const TABLE: Readonly<Record<number, Verdict>> = {
+  400: rejected,
+  401: unpaid("auth"),
+  402: unpaid("quota"),
+  403: unpaid("auth"),
+  404: missing("model_not_found"),
+  405: missing("model_not_found"),
+  406: rejected,
+  408: counted("upstream_error"),
+  409: counted("upstream_error"),
+  410: missing("model_not_found"),
+  413: rejected,
+  422: rejected,
+  424: rejected,
+  425: counted("upstream_error"),
+  426: rejected,
+  428: rejected,
+  429: limited("rate_limit"),
+  451: rejected,
+  498: counted("overloaded"),
+  499: counted("upstream_error"),
+  500: counted("upstream_error"),
+  503: counted("overloaded"),
+  520: counted("upstream_error"),
+  529: limited("overloaded"),
+  530: counted("upstream_error"),
+};
+
+function verdictOf(status: number): Verdict {
+  return TABLE[status] ?? (status >= 500 ? counted("upstream_error") : rejected);
+}
+
+const CLASSES = {
+  rejected: RequestRejectedError,
+  counted: TransientError,
+  limited: TransientError,
+  dead: SourceDeadError,
+} as const;
+const ROW_OUTCOMES = {
+  rejected: "rejected",
+  counted: "transient",
+  limited: "rate_limited",
+  dead: "source_dead",
+} as const;
+const END_REASONS = { counted: "retry_exhausted", limited: "quota_exhausted", dead: "all_sources_dead" } as const;
+
+/** What the breaker (threshold 1) and the cooldown made of one such answer. */
+function expectGoverned(source: SourceSnapshot, treatment: Treatment): void {
+  expect(source).toMatchObject({ inflight: 0, probeInFlight: false, dead: treatment === "dead" });
+  expect(source.state).toBe(treatment === "dead" || treatment === "counted" ? "open" : "closed");
+  if (treatment === "limited") expect(source.coolingMs).toBeGreaterThan(0);
+  else expect(source.coolingMs).toBe(0);
+}
+
+interface Refused {
+  readonly error: PolyGatewayError;
+  readonly thrown: unknown;
+  readonly source: SourceSnapshot;
+  readonly rows: readonly CallRecord[];
+}
+
+let provider: SimulatedProvider;
+
+beforeAll(async () => {
+  provider = await startSimulatedProvider();
+});
+
+afterAll(() => provider.stop());
+
+function clientOf(options: Partial<GatewayOptions>): GatewayClient {
+  return new GatewayClient({
+    scope: "LLM",
+    sources: [sourceOf(SOURCE, provider.baseUrl)],
+    retry: { maxAttempts: 1 },
+    breaker: { failThreshold: 1 },
+    proxyEnv: {},
+    ...options,
+  });
+}
+
+async function refuse(way: Way, script: Partial<ResponseScript> & { readonly body?: string }): Promise<Refused> {
+  const { body, ...rest } = script;
+  const headers = { "content-type": "application/json", ...rest.headers };
+  provider.script({ chunks: body === undefined ? [] : [{ utf8: body }], end: "close", ...rest, headers });
+  const recorder = createMemoryRecorder();
+  const client = clientOf({ telemetry: recorder });
+  const called = await call(client, way, { messages: [{ role: "user", content: "hi" }] });
+  const { sources } = await client.snapshot();
+  await client.close();
+  return { error: attemptErrorOf(called), thrown: called.error, source: sources[0]!, rows: recorder.rows };
+}
+
+function expectRefused(refused: Refused, verdict: Verdict, status: number, digest: string, operation: string): void {
+  const { error, thrown, source, rows } = refused;
+  const { treatment, code, label } = verdict;
+  expect(error).toBeInstanceOf(CLASSES[treatment]);
+  const message = `${SOURCE} ${label}: ${status}${digest === "" ? "" : ` | ${digest}`}`;
+  expect(error).toMatchObject({ code, statusCode: status, sourceName: SOURCE, bodyText: digest, message });
+  expect(TransientError.isInstance(error) ? error.rateLimited : treatment === "limited").toBe(treatment === "limited");
+  expectGoverned(source, treatment);
+  expect(rows[0]).toMatchObject({ outcome: ROW_OUTCOMES[treatment], operation, statusCode: status, error: message });
+  if (treatment === "rejected") {
+    expect(thrown).toBe(error);
+    expect(error.operation).toBe(operation);
+    return;
+  }
+  expect(thrown).toBeInstanceOf(AllSourcesExhausted);
+  expect(thrown).toMatchObject({ reason: END_REASONS[treatment], bodyText: "", operation, cause: error });
+}
+
+const apiError = (message: string, more: object = {}): string =>
+  JSON.stringify({ error: { message, type: null, param: null, code: null, ...more } });
+
+/** Longer than a digest, the human text first and the code last. */
+const longError = (code: string): string =>
+  `{"error":{"message":"the head of it","filler":"${"x".repeat(4_000)}","param":null,"code":"${code}"}}`;
+
+describe.each(WAYS)("%s()", (way, operation) => {
+  it.each(Object.keys(TABLE).map(Number))("%i: class, code, governance, message and row", async (status) => {
+    const body = apiError(`said   with\n${status}`);
+    const refused = await refuse(way, { status, body });
+    expectRefused(refused, verdictOf(status), status, expectedDigest(body), operation);
+    expect(refused.error.upstreamMessage).toBe(`said   with\n${status}`);
+  });
+
+  it("every status from 400 to 599 has its class", async () => {
+    for (let status = 400; status <= 599; status += 1) {
+      const body = apiError("no");
+      expectRefused(await refuse(way, { status, body }), verdictOf(status), status, body, operation);
+    }
+  });
+
+  it.each(Object.keys(TABLE).map(Number))("%i: a long body keeps its head and its tail", async (status) => {
+    const body = longError("a_code_of_their_own");
+    const refused = await refuse(way, { status, body });
+    expectRefused(refused, verdictOf(status), status, expectedDigest(body), operation);
+    const { bodyText } = refused.error;
+    expect(bodyText.length).toBeLessThanOrEqual(2_048);
+    expect(bodyText).toMatch(/^\{"error":\{"message":"the head of it".*"code":"a_code_of_their_own"\}\}$/);
+  });
+
+  it.each(Object.keys(TABLE).map(Number))(
+    "%i: a body that can't be read is none, and the class stays",
+    async (status) => {
+      const verdict = verdictOf(status);
+      const same = verdict.code === "model_not_found" ? missing("endpoint_not_found") : verdict;
+      const broken = await refuse(way, { status, body: apiError("cut in the mid"), end: "reset" });
+      const garbled = await refuse(way, { status, body: "no gzip at all", headers: { "content-encoding": "gzip" } });
+      for (const refused of [broken, garbled]) {
+        expect(refused.error).toBeInstanceOf(CLASSES[verdict.treatment]);
+        expect(refused.error).toMatchObject({ code: same.code, bodyText: "", statusCode: status });
+        expect(refused.error.message).toMatch(new RegExp(`^${SOURCE} [^|]*: ${status}$`));
+        expectGoverned(refused.source, verdict.treatment);
+      }
+    },
+  );
+
+  it("a page that is no API error is a wrong address, and the message says what to check", async () => {
+    for (const status of [404, 405, 410]) {
+      const { error } = await refuse(way, { status, body: "<html><title>Not here</title></html>" });
+      expect(error).toMatchObject({ code: "endpoint_not_found", upstreamMessage: "Not here" });
+      expect(error.message).toMatch(/check BASE_URL/);
+      expect(error.message).toContain(`: ${status} | <html>`);
+    }
+  });
+
+  it("503 with Retry-After is a rate limit", async () => {
+    const body = apiError("come back");
+    const refused = await refuse(way, { status: 503, body, headers: { "retry-after": "7" } });
+    expectRefused(refused, limited("overloaded"), 503, body, operation);
+    expect(refused.error).toMatchObject({ retryAfterMs: 7_000 });
+    expect(refused.source.coolingMs).toBeGreaterThan(6_000);
+  });
+
+  it.each([
+    ["10 minutes", "slow down", 600, "limited"],
+    ["more than 10 minutes", "slow down", 601, "dead"],
+    ["a minute, with quota wording", "daily quota reached", 60, "limited"],
+    ["more than a minute, with quota wording", "daily quota reached", 61, "dead"],
+  ] as const)("429 and %s", async (_length, message, seconds, treatment) => {
+    const body = apiError(message);
+    const refused = await refuse(way, { status: 429, body, headers: { "retry-after": String(seconds) } });
+    expect(refused.error).toBeInstanceOf(CLASSES[treatment]);
+    expect(refused.error).toMatchObject({ retryAfterMs: seconds * 1_000 });
+    expect(refused.error.code).toBe(treatment === "dead" ? "quota" : "rate_limit");
+    expectGoverned(refused.source, treatment);
+    const waitMs = Math.max(refused.source.openForMs, refused.source.coolingMs);
+    expect(waitMs).toBeGreaterThan(seconds * 1_000 - 5_000);
+    expect(waitMs).toBeLessThanOrEqual(seconds * 1_000);
+  });
+
+  it("a quota error is one however much stands around it, though its digest is no JSON any more", async () => {
+    const padding = Object.fromEntries(Array.from({ length: 300 }, (_, index) => [`field_${index}`, index]));
+    const body = JSON.stringify({ error: { message: "no", ...padding, code: "insufficient_quota", after: padding } });
+    for (const status of [400, 403, 429]) {
+      const { error, source } = await refuse(way, { status, body });
+      expect(() => JSON.parse(error.bodyText)).toThrow(SyntaxError);
+      expect(error).toBeInstanceOf(SourceDeadError);
+      expect(error).toMatchObject({ code: "quota", bodyText: expectedDigest(body) });
+      expectGoverned(source, "dead");
+    }
+  });
+
+  it("at most 64 KiB of a body are read, then the connection is dropped", async () => {
+    const body = `HEAD ${"x".repeat(300_000)}`;
+    const refused = await refuse(way, { status: 400, body, end: "hang" });
+    const read = body.slice(0, 64 * 1_024);
+    expectRefused(refused, rejected, 400, expectedDigest(read), operation);
+    await until(() => provider.ledger().at(-1)!.clientClosed);
+  });
+
+  it("a body that never ends doesn't hold the call", async () => {
+    const refused = await refuse(way, { status: 401, body: '{"error":', end: "hang" });
+    expectRefused(refused, unpaid("auth"), 401, '{"error":', operation);
+    await until(() => provider.ledger().at(-1)!.clientClosed);
+  });
+
+  it("head and tail of a long 400 stand in the `error` column of a SQLite file", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "polygateway-digest-"));
+    try {
+      const path = join(folder, "calls.db");
+      const body = `{"error":{"message":"Range of input is [1, 8]","trace":"${"y ".repeat(3_000)}","code":"invalid_parameter_error"}}`;
+      provider.script({ status: 400, chunks: [{ utf8: body }], end: "close" });
+      const client = clientOf({ telemetry: new SqliteRecorder(path) });
+      const { error } = await call(client, way, { messages: [{ role: "user", content: "hi" }] });
+      await client.close();
+      const database = new Database(path, { readonly: true });
+      const rows = database.prepare("SELECT operation, outcome, error, final FROM llm_calls").all();
+      database.close();
+      const message = `${SOURCE} request rejected: 400 | ${expectedDigest(body)}`;
+      expect(message.endsWith('"code":"invalid_parameter_error"}}')).toBe(true);
+      expect(error).toMatchObject({ message });
+      expect(rows).toEqual([{ operation, outcome: "rejected", error: message, final: 1 }]);
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  });
+});

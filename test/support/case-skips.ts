@@ -1,0 +1,24 @@
+/** Records that need a feature which isn't built: by reason, one by one, so that no record is left out in silence. */
+const LATER: Readonly<Record<string, string>> = {
+  "the embedding client":
+    "emb-all-index-zero emb-base64-reply emb-batch-10 emb-dimensions-unsupported emb-dup-index " +
+    "emb-float-reply-to-base64 emb-missing-middle emb-null-vector emb-width-mismatch",
+  "the answer cache": "ca-200-error ca-params ca-partial-stream ca-reasoning-kept ca-semantic-system ca-stream-vs-not",
+  "structured output":
+    "so-constraint so-fence-around-fence so-fence-in-value so-half-unicode-escape so-list-instead so-nan " +
+    "so-nested-double-encoded so-number-as-string so-other-fence-first so-raw-newline " +
+    "so-schema-ref-siblings so-schema-ref-spaces so-top-double-encoded so-truncated-colon-string " +
+    "so-truncated-comma-string so-unescaped-quotes so-unterminated-big-budget",
+  "the HTTP server":
+    "sv-commit-late sv-content-length-bytes sv-embed-base64-default sv-empty-stream-error " +
+    "sv-index-ids-normalised sv-midstream-error-frame sv-nulls-omitted sv-preserve-400 sv-retry-headers " +
+    "sv-unknown-params sv-usage-asked sv-usage-asked-missing sv-usage-gate",
+  "the shared stores":
+    "rl-block-zero rl-crossslot rl-lua-nil rl-no-ttl rl-noscript rl-pending-forever rl-resend-twice " +
+    "pg-connect-timeout-leak pg-dead-in-pool pg-idle-error",
+};
+
+/** Record id → what it waits for. */
+export const skippedCases: ReadonlyMap<string, string> = new Map(
+  Object.entries(LATER).flatMap(([reason, ids]) => ids.split(" ").map((id) => [id, reason] as const)),
+);
