@@ -46,6 +46,8 @@ export interface GatewaySnapshot extends ScopeSnapshot {
  */
 export class GatewayClient {
   readonly scope: string;
+  /** Give it to another client of this scope to share limits, breakers and queue. */
+  readonly governor: Governor;
   readonly #config: ScopeConfig;
   readonly #chat: ChatClient;
   readonly #dispatcher: SharedDispatcher;
@@ -63,8 +65,8 @@ export class GatewayClient {
     this.#config = config;
     this.#runtime = options.runtime ?? createSystemRuntime();
     const worker = createWorkerId(this.#runtime);
-    const governor = governorFor(options.governor, config, this.#runtime);
-    this.#dispatcher = shareDispatcher(governor, config, this.#runtime, worker);
+    this.governor = governorFor(options.governor, config, this.#runtime);
+    this.#dispatcher = shareDispatcher(this.governor, config, this.#runtime, worker);
     this.#telemetry = telemetryFor(options, resolved, this.#runtime, worker);
     this.#transport =
       options.transport ??
@@ -150,7 +152,7 @@ export class GatewayClient {
     await this.#telemetry?.close();
     await this.#transport.close();
     // The last permits are still on their way back.
-    await this.#dispatcher.dispatcher.idle();
+    await this.#dispatcher.dispatcher.told();
     this.#dispatcher.release();
   }
 

@@ -10,10 +10,12 @@ export function admissionError(
   scope: string,
   sourceName?: string,
 ): SourceNotConfiguredError | GovernanceBackendError {
-  if (SourceNotConfiguredError.isInstance(error) || GovernanceBackendError.isInstance(error)) return error;
-  return new GovernanceBackendError(`governor ${step} failed: ${textOf(error)}`, {
+  if (SourceNotConfiguredError.isInstance(error)) return error;
+  // A new one for each caller: they fill in their own operation.
+  const isOwn = GovernanceBackendError.isInstance(error);
+  return new GovernanceBackendError(isOwn ? error.message : `governor ${step} failed: ${textOf(error)}`, {
     scope,
-    cause: error,
+    cause: isOwn ? error.cause : error,
     ...(sourceName === undefined ? {} : { sourceName }),
   });
 }

@@ -73,7 +73,12 @@ export class Dispatcher {
   #askAgain: (readonly QueueEntry[])[] = [];
   /** Accounts failed together: one at a time, until none is left. */
   #isolating = false;
-  #whenIdle: (() => void)[] = [];
+  /** Granted perhaps, though no answer came: given back when nobody asks again. */
+  readonly #mayHold = new Set<QueueEntry>();
+  #landings = 0;
+  #whenTold: { readonly landing: number; readonly resolve: () => void }[] = [];
+  /** The newest success or first token of this process; the governor may not have heard of it yet. */
+  #lastProgressMs = Number.NEGATIVE_INFINITY;
   #sequence = 0;
   #wantsPerTick = 1;
   #ticking = false;
@@ -129,12 +134,14 @@ export class Dispatcher {
   withdraw(entry: QueueEntry, reason: unknown): void {
     dequeue(this.#queue, entry);
     this.#waiters.reject(entry, reason);
+    if (this.#mayHold.has(entry)) this.#release(entry);
     // Those behind it have not been asked while it stood at the head.
     if (!this.#ticking && !this.#closed) this.#pump();
   }
 
   settle(settle: Settle): void {
     this.#live.remove(settle.leaseId);
+    if (settle.outcome === "success") this.#lastProgressMs = this.#options.runtime.now();
     addSettle(this.#accounts, settle);
     this.#wake();
   }
@@ -142,6 +149,7 @@ export class Dispatcher {
   /** A probe's verdict is sent at once; any other rides with the next tick, at the latest with the renewal. */
   verdict(verdict: Verdict): void {
     addVerdict(this.#accounts, verdict);
+    this.#lastProgressMs = this.#options.runtime.now();
     if (verdict.probe) this.#wake();
   }
 
@@ -152,20 +160,38 @@ export class Dispatcher {
       this.#wake();
     }
     const { governor } = this.#options;
-    return askGovernor("progress age", governor.scope, () => governor.progressAgeMs());
+    const age = askGovernor("progress age", governor.scope, () => governor.progressAgeMs());
+    return age instanceof Promise ? age.then((ageMs) => this.#withOwnProgress(ageMs)) : this.#withOwnProgress(age);
+  }
+
+  #withOwnProgress(ageMs: number): number {
+    return Math.min(ageMs, this.#options.runtime.now() - this.#lastProgressMs);
+  }
+
+  /** The progress age where the governor answers synchronously; null where it would have to be asked. */
+  knownProgressAgeMs(): number | null {
+    if (this.#wantsPerTick > 1) return null;
+    try {
+      const ageMs = this.#options.governor.progressAgeMs();
+      return typeof ageMs === "number" ? this.#withOwnProgress(ageMs) : null;
+    } catch {
+      return null;
+    }
   }
 
   /** What is on its way to the governor is in it. Throws or rejects with GovernanceBackendError when it can't say. */
   snapshot(): ScopeSnapshot | Promise<ScopeSnapshot> {
     const { governor } = this.#options;
     const ask = () => askGovernor("snapshot", governor.scope, () => governor.snapshot());
-    return this.#inFlight ? this.idle().then(ask) : ask();
+    return this.#inFlight ? this.told().then(ask) : ask();
   }
 
-  /** Resolves when the governor has been told everything, or fails to listen. */
-  idle(): Promise<void> {
+  /** Resolves when what is to be told now has been told, or the governor failed to listen. */
+  told(): Promise<void> {
     if (!this.#inFlight) return Promise.resolve();
-    return new Promise((resolve) => this.#whenIdle.push(resolve));
+    // What waits behind the tick in flight goes with the next one.
+    const landing = this.#landings + (accountCount(this.#accounts) > 0 ? 2 : 1);
+    return new Promise((resolve) => this.#whenTold.push({ landing, resolve }));
   }
 
   waiting(): { count: number; oldestMs: number } {
@@ -210,9 +236,14 @@ export class Dispatcher {
     if (this.#inFlight) return;
     this.#ticking = false;
     this.#setHintTimer();
-    const told = this.#whenIdle;
-    this.#whenIdle = [];
-    for (const resolve of told) resolve();
+    this.#tellTold(Infinity);
+  }
+
+  #tellTold(landing: number): void {
+    if (this.#whenTold.length === 0) return;
+    const due = this.#whenTold.filter((waiter) => waiter.landing <= landing);
+    this.#whenTold = this.#whenTold.filter((waiter) => waiter.landing > landing);
+    for (const { resolve } of due) resolve();
   }
 
   /** Returns whether there was anything to do. */
@@ -270,7 +301,9 @@ export class Dispatcher {
 
   #landed(handle: () => void): void {
     this.#inFlight = false;
+    this.#landings += 1;
     handle();
+    this.#tellTold(this.#landings);
     // An answer older than the news must not block what the news let go.
     if (this.#wokenMeanwhile) unblockAll(this.#queue);
     this.#wokenMeanwhile = false;
@@ -299,6 +332,7 @@ export class Dispatcher {
     const entry = wants.find((candidate) => candidate.want.leaseId === grant.leaseId);
     if (entry === undefined) return;
     this.#live.add(grant.leaseId);
+    this.#mayHold.delete(entry);
     // A process that was frozen longer than the lease: somebody else may have the permit by now. Asked again.
     if (this.#options.runtime.now() - sentMs >= grant.leaseTtlMs) this.settle(unsentSettle(grant));
     else if (dequeue(this.#queue, entry)) this.#answer(entry, grant);
@@ -359,17 +393,25 @@ export class Dispatcher {
     const [first, second] = want.candidates;
     const sourceName = second === undefined ? first : undefined;
     const failure = admissionError("tick", error, this.#options.governor.scope, sourceName);
+    if (mayHaveRun) this.#mayHold.add(entry);
+    const isAsking = this.#instant?.entry === entry || this.#waiters.has(entry);
     const now = this.#options.runtime.now();
-    if (!SourceNotConfiguredError.isInstance(failure) && this.#waiters.hasGrace(entry, now)) {
+    if (isAsking && !SourceNotConfiguredError.isInstance(failure) && this.#waiters.hasGrace(entry, now)) {
       pause(this.#queue, entry);
       this.#retry.later(error);
       return;
     }
     dequeue(this.#queue, entry);
-    // The reply may be what got lost: whatever was granted goes back by its lease id.
-    if (mayHaveRun && first !== undefined) addSettle(this.#accounts, releaseSettle(want.leaseId, first), true);
+    if (this.#mayHold.has(entry)) this.#release(entry);
     if (this.#instant?.entry === entry) this.#instant.error = failure;
     else this.#waiters.reject(entry, failure);
+  }
+
+  /** The reply may be what got lost: whatever was granted goes back by its lease id. */
+  #release(entry: QueueEntry): void {
+    this.#mayHold.delete(entry);
+    const { leaseId, candidates } = entry.want;
+    if (candidates[0] !== undefined) addSettle(this.#accounts, releaseSettle(leaseId, candidates[0]), true);
   }
 
   #warn(kind: string, message: string): void {

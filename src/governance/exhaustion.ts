@@ -60,9 +60,9 @@ export async function pauseBeforeRetry(call: Call, error: Error): Promise<void> 
   const unit = runtime.random();
   const ready = await untriedIsReady(call);
   const lengthMs = ready ? spreadMs(unit) : backoffMs(call.fails, config.retry, unit, retryAfterMsOf(error));
+  if (call.interrupt.fired !== null) throw interruptionError(call, call.interrupt.fired);
   if (lengthMs > call.interrupt.remainingMs()) throw deadlinePassed(call);
   if (lengthMs > config.backpressure.stallWindowMs) throw await endAfter(call, "retry_exhausted", error);
-  if (call.interrupt.fired !== null) throw interruptionError(call, call.interrupt.fired);
   await pause(call, lengthMs);
 }
 

@@ -192,9 +192,7 @@ async function afterFailure(attempt: Attempt, thrown: unknown, mayRetry: boolean
   const failedProbe = attempt.grant.probe && attempt.firstTokenMs === null;
   const step = nextStep(call, attempt.source, failedProbe, judgement, error);
   const isEnd = step.kind === "throw" || !mayRetry;
-  const final =
-    isEnd &&
-    (judgement.failure === "rejected" || judgement.failure === "rejected_by_model" || judgement.failure === "invalid");
+  const final = isEnd && (judgement.recordOutcome === "rejected" || judgement.recordOutcome === "invalid");
   const committed = recordFailure(attempt, error, judgement.recordOutcome, partial, final);
   if (committed !== undefined) await committed;
   call.clock.end(attempt.mark, call.environment.runtime.now(), step.counted);

@@ -94,8 +94,20 @@ function mayWait(call: Call, refusal: Refusal): boolean {
     if (backpressure.whenOpen === "fail") return false;
   } else if (backpressure.quotaFull === "fail_fast") return false;
   const earliestMs = refusal.passedOver.some((passed) => ENDS_ANY_TIME.has(passed.reason)) ? 0 : refusal.waitHintMs;
-  const nowMs = call.environment.runtime.now();
-  return earliestMs <= patienceMs(call, nowMs) && earliestMs <= call.interrupt.remainingMs();
+  return earliestMs <= call.interrupt.remainingMs() && isWithinPatience(call, earliestMs);
+}
+
+/** The allowance of a call in a scope that makes progress is renewed by it, whatever the call has waited so far. */
+function isWithinPatience(call: Call, earliestMs: number): boolean {
+  const { runtime, dispatcher, config } = call.environment;
+  const { stallWindowMs } = config.backpressure;
+  const nowMs = runtime.now();
+  if (earliestMs <= patienceMs(call, nowMs)) return true;
+  const progressAgeMs = dispatcher.knownProgressAgeMs();
+  // Only asking could tell; the stall rule does so when the allowance runs out.
+  if (progressAgeMs === null) return earliestMs <= stallWindowMs;
+  if (progressAgeMs < stallWindowMs) call.patienceUntilMs = nowMs + stallWindowMs - progressAgeMs;
+  return earliestMs <= patienceMs(call, nowMs);
 }
 
 function permitFrom(call: Call, answer: Grant | Refusal, askedMs: number): Permit {

@@ -14,6 +14,7 @@ interface Waiter {
 /** The calls that wait for an answer, each told once. */
 export interface Waiters {
   wait(entry: QueueEntry, nowMs: number): Promise<Answer>;
+  has(entry: QueueEntry): boolean;
   resolve(entry: QueueEntry, answer: Answer): void;
   reject(entry: QueueEntry, error: unknown): void;
   /** Whether the entry still waits out failures of the governor; its grace begins with the first one. */
@@ -33,12 +34,12 @@ export function createWaiters(): Waiters {
       new Promise((resolve, reject) => {
         waiting.set(entry, { resolve, reject, sinceMs: nowMs, graceUntilMs: null });
       }),
+    has: (entry) => waiting.has(entry),
     resolve: (entry, answer) => take(entry)?.resolve(answer),
     reject: (entry, error) => take(entry)?.reject(error),
     hasGrace(entry, nowMs) {
-      if (entry.backendGraceMs === 0) return false;
       const waiter = waiting.get(entry);
-      if (waiter === undefined) return true;
+      if (entry.backendGraceMs === 0 || waiter === undefined) return entry.backendGraceMs > 0;
       waiter.graceUntilMs ??= nowMs + entry.backendGraceMs;
       return nowMs < waiter.graceUntilMs;
     },

@@ -1,7 +1,7 @@
+import { createWarningLimiter } from "../domain/warning-limiter.js";
 import type { Recorder, RecorderStats } from "../ports/recorder.js";
 import type { Runtime } from "../ports/runtime.js";
 import { isLateRecorder } from "./late-recorder.js";
-import { createWarningLimiter } from "../domain/warning-limiter.js";
 
 /** A call never waits longer for telemetry (spec 05 "Open attempts"). */
 const COMMIT_WAIT_MS = 1_000;

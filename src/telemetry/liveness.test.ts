@@ -48,8 +48,8 @@ test("a worker's name is host, pid and a random part, and can be read back", () 
 });
 
 test.runIf(process.platform === "linux")("a process that ended but was not waited for is gone", async () => {
-  // The shell's child ends at once; `sleep`, which takes the shell's place, never waits for it.
-  const parent = spawn("sh", ["-c", "true & echo $!; exec sleep 60"], { stdio: ["ignore", "pipe", "ignore"] });
+  // The child ends when `sleep` has long taken the shell's place; it never waits for a child, which a shell might.
+  const parent = spawn("sh", ["-c", "sleep 0.5 & echo $!; exec sleep 60"], { stdio: ["ignore", "pipe", "ignore"] });
   try {
     const [output] = await once(parent.stdout, "data");
     const pid = Number(String(output).trim());

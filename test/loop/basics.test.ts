@@ -1,8 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { AllSourcesExhausted, RequestRejectedError, SourceDeadError, TransientError } from "../../src/errors.js";
-import { failureOf, hi, simulate } from "./harness.js";
+import { failureOf, GOVERNOR_KINDS, hi, simulateOn } from "./harness.js";
 
-describe("the loop", () => {
+describe.each(GOVERNOR_KINDS)("the loop (%s governor)", (governor) => {
+  const simulate = simulateOn(governor);
+
   it("answers a call and leaves one final row, no lease and no timer", async () => {
     const { kernel, client, recorder } = simulate();
     const reply = await kernel.run(client.chat(hi));

@@ -1,21 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { AllSourcesExhausted, RequestRejectedError, SourceDeadError, TransientError } from "../../src/errors.js";
 import { SimulationKernel } from "../../src/testing/kernel.js";
-import { failureOf, hi, simulate } from "./harness.js";
+import { failureOf, GOVERNOR_KINDS, hi, limited, noBreaker, serverError, simulateOn } from "./harness.js";
 
-const serverError = () => new TransientError("s_1 transient failure: 500", { statusCode: 500 });
-const limited = (retryAfterMs?: number) =>
-  new TransientError("s_1 rate limited: 429", {
-    code: "rate_limit",
-    statusCode: 429,
-    rateLimited: true,
-    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
-  });
+describe.each(GOVERNOR_KINDS)("two orthogonal budgets (%s governor)", (governor) => {
+  const simulate = simulateOn(governor);
 
-/** Breakers out of the way: these tests are about the call's own budgets. */
-const noBreaker = { failThreshold: 1_000, minSamples: 1_000 };
-
-describe("two orthogonal budgets", () => {
   it("one timeout of the full stall window doesn't condemn the scope", async () => {
     const { kernel, client, transport } = simulate({
       sources: [{ timeoutMs: 60_000, ttftTimeoutMs: 60_000, interTokenTimeoutMs: 60_000 }],
@@ -335,6 +325,7 @@ describe("two orthogonal budgets", () => {
     await kernel.advance(5_000);
     const before = transport.sends.length;
     const calls = Array.from({ length: 50 }, () => client.chat(hi).catch((error: unknown) => error));
+    await kernel.advance(0);
     expect(transport.sends.length - before).toBe(1);
     const results = await kernel.run(Promise.all(calls));
     expect(results.filter((result) => !(result instanceof Error))).toHaveLength(1);
@@ -369,5 +360,15 @@ describe("two orthogonal budgets", () => {
     );
     expect(hashes[0]).toBe(hashes[1]);
     expect(hashes[0]).not.toBe(hashes[2]);
+  });
+
+  it("calls that wait far longer than the stall window are all served while the scope makes progress", async () => {
+    const { kernel, client } = simulate({
+      sources: [{ rpm: 60 }],
+      options: { backpressure: { stallWindowMs: 100_000 } },
+    });
+    const replies = await kernel.run(Promise.all(Array.from({ length: 400 }, () => client.chat(hi))));
+    expect(replies).toHaveLength(400);
+    expect(kernel.now()).toBeGreaterThan(400_000);
   });
 });

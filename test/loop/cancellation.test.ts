@@ -1,22 +1,13 @@
 import { getEventListeners } from "node:events";
 import { describe, expect, it } from "vitest";
 import { TransientError } from "../../src/errors.js";
-import { failureOf, hi, type Simulation, simulate } from "./harness.js";
+import { expectNothingLeft, failureOf, GOVERNOR_KINDS, hi, simulateOn } from "./harness.js";
 
 const reason = new Error("the user pressed stop");
 
-/** Nothing of the call is left: permits, probes, timers, listeners, sockets. */
-async function expectNothingLeft({ kernel, client, transport }: Simulation, signal: AbortSignal): Promise<void> {
-  const snapshot = await client.snapshot();
-  for (const source of snapshot.sources) expect(source).toMatchObject({ inflight: 0, probeInFlight: false });
-  expect(snapshot.waiting.count).toBe(0);
-  expect(snapshot.leases.live).toBe(0);
-  expect(transport.inflight()).toBe(0);
-  expect(kernel.pendingTimers()).toBe(0);
-  expect(getEventListeners(signal, "abort")).toHaveLength(0);
-}
+describe.each(GOVERNOR_KINDS)("cancellation leaves nothing behind (%s governor)", (governor) => {
+  const simulate = simulateOn(governor);
 
-describe("cancellation leaves nothing behind", () => {
   it("before the start: nothing is sent, one terminal row", async () => {
     const simulation = simulate();
     const controller = new AbortController();

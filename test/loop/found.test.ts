@@ -1,5 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { AllSourcesExhausted, GatewayUnavailableError, PolyGatewayError, TransientError } from "../../src/errors.js";
+import {
+  AllSourcesExhausted,
+  GatewayUnavailableError,
+  GovernanceBackendError,
+  PolyGatewayError,
+  TransientError,
+} from "../../src/errors.js";
 import { SimulationKernel } from "../../src/testing/kernel.js";
 import { failingGovernor } from "./governors.js";
 import {
@@ -31,8 +37,7 @@ describe("cancellation at the edges of an await", () => {
       ...setup,
       options: { ...setup.options, runtime, governor },
       // The 429 uses up the window; another call's success is progress, so this one may go on.
-      script: ({ request }) =>
-        request.priority === 1 ? { afterMs: 19_000 } : { afterMs: 20_000, error: limited(1) },
+      script: ({ request }) => (request.priority === 1 ? { afterMs: 19_000 } : { afterMs: 20_000, error: limited(1) }),
     });
     const { client, transport } = simulation;
     const controller = new AbortController();
@@ -79,7 +84,8 @@ describe("cancellation at the edges of an await", () => {
           ...governor,
           tick: async (batch) => {
             const reply = await governor.tick(batch);
-            if (batch.wants.length > 0) queueMicrotask(() => queueMicrotask(() => queueMicrotask(() => controller.abort(stop))));
+            if (batch.wants.length > 0)
+              queueMicrotask(() => queueMicrotask(() => queueMicrotask(() => controller.abort(stop))));
             return reply;
           },
         },
@@ -91,6 +97,28 @@ describe("cancellation at the edges of an await", () => {
     expect(kernel.now()).toBeLessThan(1_000);
     await kernel.advance(1_000);
     await expectNothingLeft(simulation, controller.signal);
+  });
+
+  it("while the pause before a retry is looked up: the reason passes, not the deadline that is too near", async () => {
+    const kernel = new SimulationKernel();
+    const runtime = kernel.runtime();
+    const setup = { sources: [{ model: "a" }, { model: "b", maxConcurrency: 1 }] };
+    const governor = storeFor(kernel, setup).connect(runtime, { thereMs: () => 50, backMs: () => 50 });
+    const controller = new AbortController();
+    const { client } = simulate({
+      kernel,
+      ...setup,
+      options: { runtime, governor, retry: { backoffBaseMs: 20_000 } },
+      script: ({ source }) => (source.model === "a" ? { afterMs: 1_000, error: serverError() } : { afterMs: 8_000 }),
+    });
+    const holder = client.chat({ ...hi, model: "b" });
+    await kernel.advance(200);
+    // Fails at 1,300; whether another source is free is known at 1,400 or 1,500, and none is.
+    const call = client.chat({ ...hi, signal: controller.signal, deadlineMs: 4_000 });
+    await kernel.advance(1_150);
+    controller.abort(stop);
+    expect(await failureOf(kernel, call)).toBe(stop);
+    await kernel.run(holder);
   });
 
   it("while it waits for a gate that time alone opens: no timer stays", async () => {
@@ -170,7 +198,12 @@ describe("a store that answers late or not at all", () => {
     const setup = { sources: [{ maxConcurrency: 1 }] };
     const store = storeFor(kernel, setup);
     const governor = store.connect(runtime, { thereMs: () => 5, backMs: () => 5 });
-    const simulation = simulate({ kernel, ...setup, options: { runtime, governor }, script: () => ({ afterMs: 10_000 }) });
+    const simulation = simulate({
+      kernel,
+      ...setup,
+      options: { runtime, governor },
+      script: () => ({ afterMs: 10_000 }),
+    });
     const call = simulation.client.chat(hi);
     await kernel.advance(7);
     kernel.freeze(runtime);
@@ -211,7 +244,10 @@ describe("a store that answers late or not at all", () => {
   it("an outage is told to all waiting callers at once, not one after the other", async () => {
     const kernel = new SimulationKernel();
     const runtime = kernel.runtime();
-    const governor = storeFor(kernel).connect(runtime, { thereMs: () => 250, fault: () => ({ refuse: new Error("hung") }) });
+    const governor = storeFor(kernel).connect(runtime, {
+      thereMs: () => 250,
+      fault: () => ({ refuse: new Error("hung") }),
+    });
     const { client } = simulate({ kernel, options: { runtime, governor } });
     const ends = await kernel.run(settled(Array.from({ length: 40 }, () => client.chat(hi))));
     expect(ends.every((end) => end.status === "rejected")).toBe(true);
@@ -234,6 +270,116 @@ describe("a store that answers late or not at all", () => {
     expect(error).toMatchObject({ reason: "all_sources_dead", perSourceReasons: { s_2: { reason: "dead" } } });
     expect(error.retryAfterMs).toBeGreaterThan(30_000);
     await kernel.run(fine);
+  });
+
+  it("a failing call is not held up by the traffic of the others", async () => {
+    const kernel = new SimulationKernel();
+    const runtime = kernel.runtime();
+    const setup = { sources: [{ model: "busy" }, { model: "failing" }], options: { retry: { maxAttempts: 1 } } };
+    const governor = storeFor(kernel, setup).connect(runtime, { thereMs: () => 5, backMs: () => 5 });
+    const { client } = simulate({
+      kernel,
+      ...setup,
+      options: { ...setup.options, runtime, governor },
+      script: ({ source }) => (source.model === "busy" ? { afterMs: 33 } : { afterMs: 100, error: serverError() }),
+    });
+    let stopping = false;
+    const traffic = Promise.all(
+      Array.from({ length: 20 }, async (_, i) => {
+        await runtime.sleep(i * 3);
+        while (!stopping && kernel.now() < 60_000) await client.chat({ ...hi, model: "busy" });
+      }),
+    );
+    const error = failureOf(kernel, client.chat({ ...hi, model: "failing" }));
+    expect(await error).toMatchObject({ reason: "retry_exhausted" });
+    expect(kernel.now()).toBeLessThan(1_000);
+    stopping = true;
+    await kernel.run(traffic);
+  });
+
+  it.each([
+    ["while the tick is on its way", 5],
+    ["while the outage is waited out", 100],
+  ])("a permit whose reply was lost goes back when its caller leaves %s", async (_, leavesAtMs) => {
+    const kernel = new SimulationKernel();
+    const runtime = kernel.runtime();
+    let losing = true;
+    const governor = storeFor(kernel).connect(runtime, {
+      backMs: () => 10,
+      fault: (batch) => (losing && batch.wants.length > 0 ? { loseReply: new Error("reply lost") } : null),
+    });
+    const { client } = simulate({
+      kernel,
+      options: { runtime, governor, backpressure: { backendGraceMs: 60_000 } },
+    });
+    const controller = new AbortController();
+    const call = client.chat({ ...hi, signal: controller.signal });
+    await kernel.advance(leavesAtMs);
+    controller.abort(stop);
+    expect(await failureOf(kernel, call)).toBe(stop);
+    losing = false;
+    await kernel.advance(5_000);
+    expect((await kernel.run(client.snapshot())).sources[0]).toMatchObject({ inflight: 0 });
+  });
+
+  it("a refusal that arrives while the progress of the scope is asked for doesn't end the wait", async () => {
+    const kernel = new SimulationKernel();
+    const runtime = kernel.runtime();
+    const setup = {
+      sources: [
+        { ...patient, model: "full", maxConcurrency: 1 },
+        { model: "fine", ttftTimeoutMs: 9_000 },
+      ],
+      options: { backpressure: { stallWindowMs: 9_000 } },
+    };
+    const governor = storeFor(kernel, setup).connect(runtime, { thereMs: () => 200, backMs: () => 200 });
+    const { client } = simulate({
+      kernel,
+      ...setup,
+      options: { ...setup.options, runtime, governor },
+      script: ({ source }, n) => ({ afterMs: source.model === "full" ? 15_000 : n === 2 ? 4_000 : 7_900 }),
+    });
+    const calls = [
+      client.chat({ ...hi, model: "full" }),
+      client.chat({ ...hi, model: "full" }),
+      // Progress at 4,800; at 8,700 an account goes out that lets the waiting call be asked again, until 9,100.
+      client.chat({ ...hi, model: "fine" }),
+      client.chat({ ...hi, model: "fine" }),
+    ];
+    expect(await kernel.run(Promise.all(calls))).toHaveLength(4);
+  });
+
+  it("a first token that is not told yet is progress all the same", async () => {
+    const kernel = new SimulationKernel();
+    const runtime = kernel.runtime();
+    const setup = {
+      sources: [
+        { ...patient, model: "full", maxConcurrency: 1 },
+        { model: "slow", timeoutMs: 600_000, ttftTimeoutMs: 9_000 },
+        { model: "quick", ttftTimeoutMs: 9_000 },
+      ],
+      options: { backpressure: { stallWindowMs: 9_000 }, breaker: noBreaker, retry: { maxAttempts: 1 } },
+    };
+    const governor = storeFor(kernel, setup).connect(runtime, { thereMs: () => 200, backMs: () => 200 });
+    const { client } = simulate({
+      kernel,
+      ...setup,
+      options: { ...setup.options, runtime, governor },
+      script: ({ source }) => {
+        if (source.model === "full") return { afterMs: 15_000 };
+        return source.model === "slow"
+          ? { firstTokenMs: 8_150, afterMs: 20_000 }
+          : { afterMs: 8_000, error: serverError() };
+      },
+    });
+    // All start at 400 or 800; the one that waits is asked for its patience at 9,000.
+    const holder = client.chat({ ...hi, model: "full" });
+    const waiting = client.chat({ ...hi, model: "full" });
+    const slow = client.chat({ ...hi, model: "slow" });
+    const quick = client.chat({ ...hi, model: "quick" }).catch(() => null);
+    // A tick is on its way (8,800 to 9,200) when the first token comes at 8,950 and patience ends at 9,000.
+    expect((await kernel.run(waiting)).content).toBe("answer");
+    await kernel.run(Promise.all([holder, slow, quick]));
   });
 });
 
@@ -314,7 +460,7 @@ describe("what users plug in", () => {
     });
     const { kernel, client, recorder } = simulation;
     const [end] = await kernel.run(settled([client.chat(hi)]));
-    if (end!.status === "rejected") expect(PolyGatewayError.isInstance(end.reason)).toBe(true);
+    if (end?.status === "rejected") expect(PolyGatewayError.isInstance(end.reason)).toBe(true);
     expect(recorder.rows.filter((row) => row.final)).toHaveLength(1);
     expect(recorder.rows.map((row) => row.outcome)).not.toContain("cancelled");
     await expectNothingLeft(simulation);
@@ -353,7 +499,10 @@ describe("what a call is told", () => {
   });
 
   it("a deadline in the queue names what the call waited for", async () => {
-    const { kernel, client } = simulate({ sources: [{ ...patient, maxConcurrency: 1 }], script: () => ({ afterMs: 90_000 }) });
+    const { kernel, client } = simulate({
+      sources: [{ ...patient, maxConcurrency: 1 }],
+      script: () => ({ afterMs: 90_000 }),
+    });
     const holder = client.chat(hi);
     expect(await failureOf(kernel, client.chat({ ...hi, deadlineMs: 1_000 }))).toMatchObject({
       reason: "deadline_exceeded",
@@ -386,6 +535,32 @@ describe("what a call is told", () => {
     const error = (await failureOf(kernel, client.chat(hi))) as GatewayUnavailableError;
     expect(error).toBeInstanceOf(GatewayUnavailableError);
     expect(error.cause).toMatchObject({ code: "context_length" });
+  });
+
+  it("an outage told to several calls is each one's own error, with its own operation", async () => {
+    const kernel = new SimulationKernel();
+    const runtime = kernel.runtime();
+    const down = new GovernanceBackendError("store is away", { scope: "LLM" });
+    const governor = storeFor(kernel).connect(runtime, { thereMs: () => 50, fault: () => ({ refuse: down }) });
+    const { client } = simulate({ kernel, options: { runtime, governor } });
+    const plain = failureOf(kernel, client.chat(hi));
+    const streamed = client.stream(hi).final.catch((error: unknown) => error);
+    expect(await plain).toMatchObject({ reason: "governance_backend_down", operation: "chat" });
+    expect(await streamed).toMatchObject({ reason: "governance_backend_down", operation: "chat_stream" });
+    expect(await plain).not.toBe(await streamed);
+  });
+
+  it("a parameter of ours refused to the end leaves its one final row on the attempt", async () => {
+    const { kernel, client, recorder } = simulate({
+      script: () => ({
+        afterMs: 1,
+        error: Object.assign(rejected(), { code: "unsupported_param", details: { droppedByUs: true } }),
+      }),
+    });
+    const error = await failureOf(kernel, client.chat(hi));
+    expect(error).toMatchObject({ code: "unsupported_param" });
+    expect(recorder.rows.filter((row) => row.attempt === null)).toHaveLength(0);
+    expect(recorder.rows.at(-1)).toMatchObject({ outcome: "rejected", final: true });
   });
 });
 

@@ -32,6 +32,18 @@ export interface Store {
   connect(runtime: Runtime, options?: ConnectionOptions): Governor;
 }
 
+/** One direction of a connection: nothing overtakes what left before it. null = no way at all. */
+function inOrder(runtime: Runtime, lengthMs: (() => number) | undefined): () => Promise<void> | null {
+  let freeAtMs = 0;
+  return () => {
+    const length = lengthMs?.() ?? 0;
+    if (length === 0 && freeAtMs <= runtime.now()) return null;
+    const arrivesMs = Math.max(runtime.now() + length, freeAtMs);
+    freeAtMs = arrivesMs + 2 ** -9;
+    return runtime.sleep(arrivesMs - runtime.now());
+  };
+}
+
 export function createStore(kernel: SimulationKernel, options: GatewayOptions): Store {
   const { config } = resolveScope(options);
   const storeRuntime = kernel.runtime("store");
@@ -46,18 +58,20 @@ export function createStore(kernel: SimulationKernel, options: GatewayOptions): 
   let inner = start();
 
   function connect(runtime: Runtime, { thereMs, backMs, fault, onTick }: ConnectionOptions = {}): Governor {
+    const road = inOrder(storeRuntime, thereMs);
+    const wayBack = inOrder(runtime, backMs);
     /** Executes when it arrives, answers when the way back is done; in the order of asking, as one connection does. */
     const overTheWire = async <T>(execute: () => T, lost?: Error): Promise<T> => {
-      const there = thereMs?.() ?? 0;
-      if (there > 0) await storeRuntime.sleep(there);
+      const arrival = road();
+      if (arrival !== null) await arrival;
       let answer: { value: T } | { error: unknown };
       try {
         answer = { value: execute() };
       } catch (error) {
         answer = { error };
       }
-      const back = backMs?.() ?? 0;
-      if (back > 0) await runtime.sleep(back);
+      const homecoming = wayBack();
+      if (homecoming !== null) await homecoming;
       if (lost !== undefined) throw lost;
       if ("error" in answer) throw answer.error;
       return answer.value;
@@ -77,9 +91,9 @@ export function createStore(kernel: SimulationKernel, options: GatewayOptions): 
       },
       onEvent(listener) {
         const later = (event: GovernorEvent): void => {
-          const back = backMs?.() ?? 0;
-          if (back > 0) runtime.setTimer(back, () => listeners.has(later) && listener(event));
-          else listener(event);
+          const homecoming = wayBack();
+          if (homecoming === null) listener(event);
+          else void homecoming.then(() => listeners.has(later) && listener(event));
         };
         listeners.add(later);
         return () => listeners.delete(later);

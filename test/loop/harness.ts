@@ -94,6 +94,12 @@ export function simulate(setup: SimulationOptions = {}): Simulation {
   return { kernel, client, transport, recorder };
 }
 
+/** `simulate` on one kind of governor, for `describe.each(GOVERNOR_KINDS)`. */
+export const simulateOn =
+  (governor: GovernorKind) =>
+  (setup: SimulationOptions = {}): Simulation =>
+    simulate({ governor, ...setup });
+
 /** The error a promise rejects with; fails when it resolves. */
 export async function failureOf(kernel: SimulationKernel, work: Promise<unknown>): Promise<unknown> {
   return kernel.run(
