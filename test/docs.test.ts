@@ -119,7 +119,7 @@ describe("commands and options", () => {
   const anyOption = new Set(["--version", ...[...commands.values()].flatMap(optionsOf)]);
 
   test("the table of README is the list of commands", () => {
-    const named = [...read("README.md").matchAll(/^\| `polygateway (\w+)` \|/gm)].map(([, name]) => name);
+    const named = [...read("README.md").matchAll(/^\| `polygateway (\w+)`\s+\|/gm)].map(([, name]) => name);
     expect(named.sort()).toEqual([...commands.keys()].sort());
   });
 
