@@ -61,9 +61,10 @@ export function createScriptedTransport(script: Script): ScriptedTransport {
         attempt.sink?.push([{ type: "text-delta", text: reply.content ?? "answer" }]);
       };
       const finish = (): void => {
-        if (reply.error !== undefined) return end(() => reject(reply.error));
-        onFirstToken();
-        end(() => resolve(completionOf(reply, send, runtime.now())));
+        if (reply.error === undefined) onFirstToken();
+        end(() =>
+          reply.error === undefined ? resolve(completionOf(reply, send, runtime.now())) : reject(reply.error),
+        );
       };
       const timeout = (code: "timeout" | "ttft_timeout", limitMs: number) => (): void => {
         if (code === "ttft_timeout" && (firstToken || !attempt.stream)) return;
