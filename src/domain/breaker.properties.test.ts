@@ -41,7 +41,7 @@ interface Attempt {
 
 /** One call against the breaker: admission, then its end; returns what was admitted. */
 function play(b: BreakerRecord, now: number, leaseId: string, probing: () => void): Attempt | null {
-  const admission = breakerAdmission(b, now, null);
+  const admission = breakerAdmission(b, CONFIG, now, null);
   if (admission.kind === "wait") {
     expect(admission.waitMs).toBeGreaterThan(0);
     return null;
@@ -64,7 +64,7 @@ describe("breaker", () => {
         for (const [index, { stepMs, outcome, rateLimited, firstToken }] of verbs.entries()) {
           now += stepMs;
           const attempt = play(b, now, `lease-${index}`, () =>
-            expect(breakerAdmission(b, now, now + 5).kind).toBe("wait"),
+            expect(breakerAdmission(b, CONFIG, now, now + 5).kind).toBe("wait"),
           );
           for (const old of past) if (old.epoch !== b.epoch) expect(isCurrent(b, old.leaseId, old.epoch)).toBe(false);
           if (attempt === null) continue;
@@ -121,9 +121,9 @@ describe("breaker", () => {
     forceOpen(b, 0, 1);
     startProbe(b, "owner");
     handBackProbe(b, "somebody-else");
-    expect(breakerAdmission(b, 10, 100)).toEqual({ kind: "wait", waitMs: 90 });
+    expect(breakerAdmission(b, CONFIG, 10, 100)).toEqual({ kind: "wait", waitMs: 90 });
     handBackProbe(b, "owner");
-    expect(breakerAdmission(b, 10, 100)).toEqual({ kind: "probe" });
+    expect(breakerAdmission(b, CONFIG, 10, 100)).toEqual({ kind: "probe" });
   });
 });
 

@@ -54,12 +54,21 @@ export type BreakerAdmission = { kind: "closed" } | { kind: "probe" } | { kind: 
 const CLOSED: BreakerAdmission = { kind: "closed" };
 const PROBE: BreakerAdmission = { kind: "probe" };
 
+/** A running probe may end at any moment; its news wakes who waits, this only says when to look again. */
+const PROBE_RECHECK_MS = 1_000;
+
 /** `probeEndsMs` = when the live probe's lease would end by itself. */
-export function breakerAdmission(b: BreakerRecord, nowMs: number, probeEndsMs: number | null): BreakerAdmission {
+export function breakerAdmission(
+  b: BreakerRecord,
+  config: BreakerConfig,
+  nowMs: number,
+  probeEndsMs: number | null,
+): BreakerAdmission {
   if (b.state === "closed") return CLOSED;
   if (b.state === "open" && b.openUntilMs > nowMs) return { kind: "wait", waitMs: b.openUntilMs - nowMs };
   if (b.probeLease === "") return PROBE;
-  return { kind: "wait", waitMs: Math.max(1, (probeEndsMs ?? nowMs) - nowMs) };
+  const leaseLeftMs = Math.max(1, (probeEndsMs ?? nowMs) - nowMs);
+  return { kind: "wait", waitMs: Math.min(leaseLeftMs, Math.max(PROBE_RECHECK_MS, config.cooldownMs)) };
 }
 
 export function startProbe(b: BreakerRecord, leaseId: LeaseId): void {

@@ -72,4 +72,7 @@ export interface OpenAttempt {
   /** Wall clock, epoch ms. */
   readonly startedAtMs: number;
   readonly estTokens: number;
+  /** As in the record it stands for: an abandoned attempt must be found under its session and its caller's step. */
+  readonly sessionId: string | null;
+  readonly parentCallId: string | null;
 }

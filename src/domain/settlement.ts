@@ -23,13 +23,12 @@ export function settle(state: ScopeState, s: Settle, clock: StoreClock, random: 
   if (lease === undefined) return NO_EFFECT;
   const source = state.sources.get(lease.grant.source)!;
   settleBooks(state, source, lease, s, clock);
-  if (s.lastError !== undefined) source.lastError = s.lastError;
-  if (s.outcome === "success") {
-    state.lastProgressMs = clock.nowMs;
-    source.lastError = null;
-  }
+  if (s.outcome === "success") state.lastProgressMs = clock.nowMs;
   const { epoch, leaseId } = lease.grant;
   if (!isCurrent(source.breaker, leaseId, epoch)) return { applied: false, released: true, stateChanged: false };
+  // What is told as a source's last error explains its present state; a late writer knows nothing of it.
+  if (s.outcome === "success") source.lastError = null;
+  else if (s.lastError !== undefined) source.lastError = s.lastError;
   const stateChanged = teach(state, source, s, clock, random);
   return { applied: true, released: true, stateChanged };
 }

@@ -23,7 +23,7 @@ export function standingOf(state: ScopeState, source: SourceState, want: Want, c
   }
   const probeEndsMs =
     breaker.probeLease === "" ? null : (state.leases.byId.get(breaker.probeLease)?.expiresAtMs ?? null);
-  const admission = breakerAdmission(breaker, clock.nowMs, probeEndsMs);
+  const admission = breakerAdmission(breaker, state.breaker, clock.nowMs, probeEndsMs);
   if (admission.kind === "wait") {
     return { source, waitMs: admission.waitMs, reason: breakerReason(source), probe: false, tokens };
   }

@@ -104,6 +104,8 @@ function send(attempt: Attempt): Promise<Opened<unknown, unknown> | null> {
     worker: telemetry.worker,
     startedAtMs: runtime.wallNow(),
     estTokens: grant.reservedTokens,
+    sessionId: call.options.sessionId ?? null,
+    parentCallId: call.options.parentCallId ?? null,
   });
   if (committed === undefined) return call.operation.attempt(source, attempt);
   return committed.then(() => sendAfterCommit(attempt));

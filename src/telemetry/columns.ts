@@ -58,6 +58,8 @@ export const OPEN_COLUMNS = [
   { name: "worker", type: "TEXT" },
   { name: "started_at", type: "TEXT" },
   { name: "est_tokens", type: "INTEGER" },
+  { name: "session_id", type: "TEXT" },
+  { name: "parent_call_id", type: "TEXT" },
 ] as const satisfies readonly Column[];
 
 export const OPEN_TABLE = "open_attempts";
@@ -155,6 +157,8 @@ export function openValues(entry: OpenAttempt): ColumnValue[] {
     text(entry.worker),
     isoTime(entry.startedAtMs),
     integer(entry.estTokens),
+    text(entry.sessionId),
+    text(entry.parentCallId),
   ];
 }
 

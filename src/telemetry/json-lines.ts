@@ -84,7 +84,13 @@ export function openFromRow(row: Record<string, unknown>): OpenAttempt {
     worker: String(row.worker ?? ""),
     startedAtMs: Number.isFinite(startedAtMs) ? startedAtMs : 0,
     estTokens: Number(row.est_tokens ?? 0),
+    sessionId: textOrNull(row.session_id),
+    parentCallId: textOrNull(row.parent_call_id),
   };
+}
+
+function textOrNull(value: unknown): string | null {
+  return typeof value === "string" ? value : null;
 }
 
 const NEWLINE = 0x0a;

@@ -167,7 +167,7 @@ function planRepair(
 ): Repair {
   const rows: StoredRow[] = [];
   const counts = { abandoned: 0, answered: 0, ended: 0 };
-  const unendedCalls = new Map<string, { requestId: string; worker: string; scope: string }>();
+  const unendedCalls = new Map<string, Parameters<typeof terminalRow>[0]>();
   const endedHere = new Set<string>();
   const addedAttempts = new Map<string, number>();
   for (const call of ledger.books.unended.values()) {

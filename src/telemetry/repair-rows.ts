@@ -19,8 +19,8 @@ function attemptRow(open: OpenAttempt, context: AttemptContext): Record<string, 
   const { sibling } = context;
   return {
     call_id: open.callId,
-    session_id: sibling?.session_id,
-    parent_call_id: sibling?.parent_call_id,
+    session_id: open.sessionId ?? sibling?.session_id,
+    parent_call_id: open.parentCallId ?? sibling?.parent_call_id,
     scope: open.scope,
     operation: sibling?.operation,
     provider: context.provider,
@@ -52,14 +52,14 @@ export function answeredRow(open: OpenAttempt, answer: OutAnswer, context: Attem
 
 /** Ends a call whose worker died. Its id follows from the call's, so that two repairs at once add one row. */
 export function terminalRow(
-  call: { readonly requestId: string; readonly worker: string; readonly scope: string },
+  call: Pick<OpenAttempt, "requestId" | "worker" | "scope"> & Partial<Pick<OpenAttempt, "sessionId" | "parentCallId">>,
   sibling: StoredRow | null,
   nowMs: number,
 ): StoredRow {
   return completeRow({
     call_id: terminalCallId(call.requestId),
-    session_id: sibling?.session_id,
-    parent_call_id: sibling?.parent_call_id,
+    session_id: sibling?.session_id ?? call.sessionId,
+    parent_call_id: sibling?.parent_call_id ?? call.parentCallId,
     scope: call.scope,
     operation: sibling?.operation,
     error: "its process ended before the call did",

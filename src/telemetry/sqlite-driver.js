@@ -200,17 +200,27 @@ export function prepareTables(database, layout) {
   database.exec("BEGIN IMMEDIATE");
   try {
     if (columnsOf(database, layout.table).size === 0) createCallTable(database, layout);
-    const existing = columnsOf(database, layout.table);
-    for (const column of layout.columns) {
-      if (existing.has(column.name)) continue;
-      database.exec(`ALTER TABLE ${quoted(layout.table)} ADD COLUMN ${quoted(column.name)} ${column.type}`);
-    }
+    addMissing(database, layout.table, layout.columns);
     const open = layout.openColumns.map(definition).join(", ");
     database.exec(`CREATE TABLE IF NOT EXISTS ${quoted(layout.openTable)} (${open})`);
+    addMissing(database, layout.openTable, layout.openColumns);
     database.exec("COMMIT");
   } catch (error) {
     rollback(database);
     throw error;
+  }
+}
+
+/**
+ * @param {Database} database
+ * @param {string} table
+ * @param {readonly import("./table-layout.js").Column[]} columns
+ */
+function addMissing(database, table, columns) {
+  const existing = columnsOf(database, table);
+  for (const column of columns) {
+    if (existing.has(column.name)) continue;
+    database.exec(`ALTER TABLE ${quoted(table)} ADD COLUMN ${quoted(column.name)} ${column.type}`);
   }
 }
 

@@ -78,6 +78,8 @@ export function sampleOpen(number: number, changes: Partial<OpenAttempt> = {}): 
     worker: "host:1:abc",
     startedAtMs: 1_764_000_000_000,
     estTokens: 100,
+    sessionId: null,
+    parentCallId: null,
     ...changes,
   };
 }
