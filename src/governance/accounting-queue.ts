@@ -68,6 +68,12 @@ export function takeOne(queue: AccountingQueue): TakenAccounts {
   return takeAll(queue);
 }
 
+export function takeRenewal(queue: AccountingQueue): TakenAccounts {
+  const { renew } = queue;
+  queue.renew = NO_ITEMS;
+  return { ...NO_ACCOUNTS, renew };
+}
+
 /**
  * Puts back what a failed tick carried, behind what waits. Returns how many entries were too old to be of use and were
  * dropped, mere releases apart.

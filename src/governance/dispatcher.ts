@@ -13,6 +13,7 @@ import {
   type TakenAccounts,
   takeAll,
   takeOne,
+  takeRenewal,
 } from "./accounting-queue.js";
 import { admissionError, askGovernor } from "./backend-errors.js";
 import { type BackendRetry, createBackendRetry } from "./backend-retry.js";
@@ -75,6 +76,8 @@ export class Dispatcher {
   #isolating = false;
   /** Granted perhaps, though no answer came: given back when nobody asks again. */
   readonly #mayHold = new Set<QueueEntry>();
+  /** A renewal that has not been tried: it waits for nothing, or healthy calls would lose their permits. */
+  #renewalDue = false;
   #landings = 0;
   #whenTold: { readonly landing: number; readonly resolve: () => void }[] = [];
   /** The newest success or first token of this process; the governor may not have heard of it yet. */
@@ -94,6 +97,7 @@ export class Dispatcher {
     this.#options = options;
     this.#live = createLiveLeases(options.runtime, options.leaseTtlMs, options.leaseRenewal, (leaseIds) => {
       this.#accounts.renew = leaseIds;
+      this.#renewalDue = true;
       this.#wake();
     });
     this.#retry = createBackendRetry(
@@ -173,7 +177,10 @@ export class Dispatcher {
     if (this.#wantsPerTick > 1) return null;
     try {
       const ageMs = this.#options.governor.progressAgeMs();
-      return typeof ageMs === "number" ? this.#withOwnProgress(ageMs) : null;
+      if (typeof ageMs === "number") return this.#withOwnProgress(ageMs);
+      // Nobody waits for this answer; its failure must not end the process.
+      ageMs.catch(() => {});
+      return null;
     } catch {
       return null;
     }
@@ -261,6 +268,10 @@ export class Dispatcher {
   /** While a failure is waited out accounts stay back, so that they can't spoil an admission. */
   #takeAccounts(ride: boolean): TakenAccounts {
     const { settles, verdicts, renew } = this.#accounts;
+    const isHeldBack = this.#isolating || this.#retry.isPending();
+    const sendsRenewal = this.#renewalDue && isHeldBack;
+    this.#renewalDue = false;
+    if (sendsRenewal) return takeRenewal(this.#accounts);
     if (this.#retry.isPending()) return NO_ACCOUNTS;
     const isUrgent = this.#sendVerdicts || verdicts.some((verdict) => verdict.item.probe);
     if (!ride && !this.#isolating && settles.length + renew.length === 0 && !isUrgent) return NO_ACCOUNTS;
