@@ -10,6 +10,7 @@ export function checkRequest(request: ChatRequest, operation: string): string {
     throw new RequestRejectedError(problem, { code: "bad_request", operation });
   };
   if (typeof request !== "object" || request === null) reject("the request must be an object with messages");
+  refuseUnknown(request, reject);
   const { messages, sampling } = request;
   if (!Array.isArray(messages) || messages.length === 0) reject("messages must be an array with at least one message");
   for (let index = 0; index < messages.length; index += 1) {
@@ -26,6 +27,40 @@ export function checkRequest(request: ChatRequest, operation: string): string {
   if (request.deadlineMs !== undefined && request.deadlineMs < 0) reject("deadlineMs must not be negative");
   checkSendable(request, reject);
   return stringify(messages, "messages", reject);
+}
+
+const KNOWN_FIELDS: ReadonlySet<string> = new Set<keyof ChatRequest | "cache" | "cacheSalt" | "cacheNamespace">([
+  "messages",
+  "model",
+  "sampling",
+  "tools",
+  "toolChoice",
+  "responseFormat",
+  "extraBody",
+  "sessionId",
+  "parentCallId",
+  "priority",
+  "failover",
+  "deadlineMs",
+  "signal",
+  "stream",
+  // Nothing is cached yet, so every wish about the cache is fulfilled.
+  "cache",
+  "cacheSalt",
+  "cacheNamespace",
+]);
+
+/** A misspelt field would be ignored without a word, and the answer would not be what was asked for. */
+function refuseUnknown(request: ChatRequest, reject: (problem: string) => never): void {
+  for (const field in request) {
+    if (KNOWN_FIELDS.has(field) || request[field as keyof ChatRequest] === undefined) continue;
+    if (field === "thinking")
+      reject('"thinking" is not available in this version; put the provider\'s own field into extraBody');
+    reject(
+      `unknown field ${JSON.stringify(field)}; parameters of the model go into sampling ` +
+        "({ temperature, maxTokens, … }), fields of one provider into extraBody",
+    );
+  }
 }
 
 function isNumberOrAbsent(value: unknown): boolean {

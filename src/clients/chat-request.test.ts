@@ -1,0 +1,62 @@
+import { expect, test } from "vitest";
+import type { ChatRequest } from "../domain/chat.js";
+import { RequestRejectedError } from "../errors.js";
+import { checkRequest } from "./chat-request.js";
+
+const ok: ChatRequest = { messages: [{ role: "user", content: "hi" }] };
+
+function problemOf(request: unknown): string {
+  try {
+    checkRequest(request as ChatRequest, "chat");
+  } catch (error) {
+    expect(error).toBeInstanceOf(RequestRejectedError);
+    expect(error).toMatchObject({ code: "bad_request", operation: "chat" });
+    return (error as Error).message;
+  }
+  throw new Error("accepted");
+}
+
+const deep = (levels: number): unknown => {
+  let value: unknown = 1;
+  for (let i = 0; i < levels; i += 1) value = [value];
+  return value;
+};
+const cyclic: Record<string, unknown> = {};
+cyclic.self = cyclic;
+
+test.each([
+  ["nothing at all", undefined, "object with messages"],
+  ["null", null, "object with messages"],
+  ["a text", "hi", "object with messages"],
+  ["no messages", {}, "at least one message"],
+  ["an empty list", { messages: [] }, "at least one message"],
+  ["messages as text", { messages: "hi" }, "at least one message"],
+  ["a hole", { messages: [ok.messages[0], undefined] }, "messages[1]"],
+  ["a message without a role", { messages: [{ content: "hi" }] }, "messages[0]"],
+  ["an empty role", { messages: [{ role: "" }] }, "messages[0]"],
+  ["a number that is none", { ...ok, sampling: { temperature: Number.NaN } }, "sampling.temperature"],
+  ["an endless number", { ...ok, sampling: { maxTokens: Infinity } }, "sampling.maxTokens"],
+  ["a priority that is none", { ...ok, priority: "high" }, "priority"],
+  ["a deadline that is none", { ...ok, deadlineMs: Number.NaN }, "deadlineMs"],
+  ["a deadline in the past", { ...ok, deadlineMs: -1 }, "deadlineMs must not be negative"],
+  ["a cycle in the tools", { ...ok, tools: [cyclic] }, "tools can't be written as JSON"],
+  ["a bigint in the extra body", { ...ok, extraBody: { seed: 1n } }, "extraBody can't be written as JSON"],
+  ["a cycle in the format", { ...ok, responseFormat: cyclic }, "responseFormat can't be written as JSON"],
+  ["a cycle in the tool choice", { ...ok, toolChoice: cyclic }, "toolChoice can't be written as JSON"],
+  ["messages nested too deeply", { messages: [{ role: "user", content: deep(100_000) }] }, "nested too deeply"],
+])("%s is refused by the field's name", (_, request, problem) => {
+  expect(problemOf(request)).toContain(problem);
+});
+
+test("what is accepted comes back as the messages' JSON, once, untouched", () => {
+  const request: ChatRequest = {
+    messages: [{ role: "system", content: null, extra: { kept: true } }, ...ok.messages],
+    sampling: { temperature: 0, stop: ["\n"] },
+    tools: [{ type: "function" }],
+    priority: -3,
+    deadlineMs: 0,
+  };
+  const before = JSON.stringify(request);
+  expect(checkRequest(request, "chat")).toBe(JSON.stringify(request.messages));
+  expect(JSON.stringify(request)).toBe(before);
+});
