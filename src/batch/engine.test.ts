@@ -236,7 +236,7 @@ describe("inputs", () => {
     writeFileSync(inPath, `${lineOf("a")}{oops\n${lineOf("b")}${lineOf("a")}{"image":"x.png"}\n`);
     const client = fakeClient();
     await expect(run(client)).rejects.toThrow(
-      /3 lines that can't be run; nothing was sent:\n {2}line 2: not valid JSON.*\n {2}line 4: id "a" was used.*\n {2}line 5: OCR lines.*\nFix.*--skip-bad-lines\. Give every line an id/,
+      /3 lines that can't be run; nothing was sent:\n {2}line 2: not valid JSON.*\n {2}line 4: id "a" was used.*\n {2}line 5: OCR lines.*\nFix.*--skip-bad-lines\. That doesn't help against the repeated id: .*Give every line an id/,
     );
     expect(client.sent).toHaveLength(0);
     expect(readdirSync(dir)).toEqual(["in.jsonl"]);

@@ -186,6 +186,8 @@ async function countPaidTwice({ earlierAttempts }: BatchOptions, { batchId, done
 
 async function* entriesOf(places: Places): AsyncGenerator<OutEntry> {
   if (places.outIsDevice || !places.outExists) return;
+  // A device gives back nothing that was written, and may never end.
+  if (places.outIsDevice) return;
   for await (const entry of readOut(places.outPath)) if (entry !== undefined) yield entry;
 }
 

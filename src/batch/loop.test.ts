@@ -396,6 +396,21 @@ describe("stopping", () => {
     expect(end.stop?.kind).toBe("aborted");
   });
 
+  it("aborted while it drains: the end says that calls were cancelled and may be billed", async () => {
+    const end = await play({
+      chat: async (request, sleep) => {
+        await sleep(100);
+        return response(request);
+      },
+      during: async (loop, kernel) => {
+        kernel.runtime().setTimer(120, () => loop.stop("drained", "x"));
+        kernel.runtime().setTimer(150, () => loop.abort(new Error("gone")));
+      },
+    });
+    expect(end.ids).toHaveLength(4);
+    expect(end.stop).toEqual({ kind: "aborted", reason: expect.stringMatching(/were cancelled.*may be billed/) });
+  });
+
   it("after a write that fails no line starts, and calls in flight end; what can still be written is", async () => {
     let full = false;
     const end = await play({

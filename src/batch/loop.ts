@@ -43,6 +43,7 @@ export interface BatchLoop {
 }
 
 const DRAIN_CHECK_MS = 100;
+const CALLS_CANCELLED = "Stopped; the calls in flight were cancelled. Those already sent may be billed.";
 
 /** One line on its way: all its tries. */
 interface LineRun {
@@ -248,7 +249,10 @@ export function createLoop(options: LoopOptions): BatchLoop {
   return {
     stop,
     abort(reason) {
-      stop("aborted", "Stopped; the calls in flight were cancelled.");
+      const hasCalls = controllers.size > 0;
+      // The second Ctrl-C tells more of the end than the first.
+      if (hasCalls && stopped?.kind === "drained") stopped = null;
+      stop("aborted", hasCalls ? CALLS_CANCELLED : "Stopped; no call was in flight.");
       cancelCalls(reason);
     },
     counts: () => ({

@@ -23,7 +23,7 @@ const response: ChatResponse = {
   sourceName: "qwen_1",
   callId: "c1",
   requestId: "r1",
-  latencyMs: 12,
+  latencyMs: 12.3456,
   ttftMs: 3,
   attempts: 2,
   cacheHit: false,

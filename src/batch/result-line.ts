@@ -13,7 +13,7 @@ export function successLine(lineId: string, response: ChatResponse, createdAtMs:
       source: response.sourceName,
       attempts: response.attempts,
       cost: response.cost,
-      latencyMs: response.latencyMs,
+      latencyMs: Math.round(response.latencyMs),
     },
   });
 }

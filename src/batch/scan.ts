@@ -64,14 +64,24 @@ export function stoppedEarly(): BatchRefusedError {
 function brokenInput(path: string, problems: string[], refused: number, duplicates: number): BatchRefusedError {
   const count = refused === 1 ? "1 line" : `${refused} lines`;
   const rest = refused > problems.length ? [`  … and ${refused - problems.length} more`] : [];
-  const remedies = [
-    ...(refused > duplicates ? ["Fix the broken lines, or leave them out with --skip-bad-lines."] : []),
-    ...(duplicates > 0 ? ["Give every line an id of its own."] : []),
-  ];
   return new BatchRefusedError(
     "in_broken",
-    [`${path} has ${count} that can't be run; nothing was sent:`, ...problems, ...rest, remedies.join(" ")].join("\n"),
+    [
+      `${path} has ${count} that can't be run; nothing was sent:`,
+      ...problems,
+      ...rest,
+      remedyOf(refused - duplicates, duplicates),
+    ].join("\n"),
   );
+}
+
+function remedyOf(broken: number, duplicates: number): string {
+  const unique = "Give every line an id of its own.";
+  const fix = "Fix the broken lines, or leave them out with --skip-bad-lines.";
+  if (broken === 0) return unique;
+  if (duplicates === 0) return fix;
+  const repeated = duplicates === 1 ? "the repeated id" : `the ${duplicates} repeated ids`;
+  return `${fix} That doesn't help against ${repeated}: a file with them is refused either way. ${unique}`;
 }
 
 function createFingerprint(prefixBytes: number | undefined) {

@@ -1,4 +1,4 @@
-import { existsSync } from "node:fs";
+import { existsSync, statSync } from "node:fs";
 import type { BatchOptions, EarlierAttempt } from "../batch/types.js";
 import type { Runtime } from "../ports/runtime.js";
 import { openTelemetryFile } from "../telemetry/reader.js";
@@ -16,7 +16,9 @@ export function batchHooks(
     async onReady({ outPath }) {
       if (!existsSync(store.path)) return;
       try {
-        const report = await reconcileStore({ store: store.path, outPath, now: runtime.wallNow() });
+        // A device gives back nothing that was written, and may never end.
+        const answers = statSync(outPath, { throwIfNoEntry: false })?.isFile() === true ? { outPath } : {};
+        const report = await reconcileStore({ store: store.path, ...answers, now: runtime.wallNow() });
         for (const line of describeReconciled(report)) note(line);
       } catch (error) {
         // Telemetry never stops a call: the books can be balanced later.

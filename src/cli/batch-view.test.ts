@@ -1,10 +1,11 @@
 import { describe, expect, it } from "vitest";
 import type { BatchProgress, BatchSummary } from "../batch/types.js";
 import type { SourceSnapshot } from "../domain/tick.js";
-import { progressBlock, progressLine, summaryLines } from "./batch-view.js";
-import { styleOf } from "./terminal.js";
+import { progressBlock, progressLine, summaryJson, summaryLines } from "./batch-view.js";
+import { displayWidth, styleOf } from "./terminal.js";
 
 const plain = styleOf({ write: () => true }, {});
+const files = { inPath: "in.jsonl", outPath: "out.jsonl" };
 
 function source(name: string, changes: Partial<SourceSnapshot> = {}): SourceSnapshot {
   return {
@@ -101,6 +102,63 @@ describe("progressBlock", () => {
   });
 });
 
+describe("progressBlock on a narrow terminal", () => {
+  const figures = ["51 %", "90 done", "3 failed", "97 left", "10 from earlier runs", "about 32.0 s left"];
+
+  it.each([40, 50, 60, 79, 120])("keeps every figure within %d cells", (width) => {
+    const [tableAt, lines] = [/^source/, progressBlock(progress, plain, width)];
+    const head = lines.slice(
+      0,
+      lines.findIndex((line) => tableAt.test(line)),
+    );
+    for (const line of head) expect(displayWidth(line)).toBeLessThanOrEqual(width);
+    for (const figure of figures) expect(head.join("\n")).toContain(figure);
+  });
+
+  it("shrinks the bar before it leaves it out", () => {
+    const cells = (width: number) => progressBlock(progress, plain, width)[0]?.match(/[█░]/g)?.length ?? 0;
+    expect(cells(200)).toBe(30);
+    expect(cells(79)).toBeGreaterThan(5);
+    expect(cells(79)).toBeLessThan(30);
+    expect(cells(40)).toBe(0);
+  });
+});
+
+/** Nothing has succeeded; one source rests, one refused for good, one is well. */
+const inTrouble: BatchProgress = {
+  ...progress,
+  done: 0,
+  snapshot: {
+    ...progress.snapshot!,
+    sources: [
+      source("a_1", { state: "open", openForMs: 4_000, lastError: { code: "x", message: "a_1 refused:\n  port 9" } }),
+      source("b_1", { dead: true, lastError: { code: "auth", message: `401 ${"x".repeat(500)}` } }),
+      source("c_1"),
+      source("d_1", { lastError: { code: "x", message: "d_1: 503" } }),
+    ],
+  },
+};
+
+describe("progressLine", () => {
+  it("says in one line which sources fail, and why", () => {
+    const line = progressLine(inTrouble);
+    expect(line).toMatch(/a_1 is resting after failures: refused: port 9; b_1 is dead: 401 x+…; d_1 is failing: 503$/);
+    expect(line).not.toContain("\n");
+    expect(line).not.toContain("c_1");
+    expect(line.length).toBeLessThan(500);
+  });
+
+  it("says nothing of a source whose single error others made up for", () => {
+    expect(progressLine({ ...inTrouble, done: 1 })).not.toContain("d_1");
+  });
+
+  it("names a resting source that left no reason", () => {
+    const sources = [source("a_1", { state: "open" })];
+    const line = progressLine({ ...inTrouble, snapshot: { ...inTrouble.snapshot!, sources } });
+    expect(line).toContain("a_1 is resting after failures");
+  });
+});
+
 describe("summaryLines", () => {
   const summary: BatchSummary = {
     ...progress,
@@ -115,7 +173,7 @@ describe("summaryLines", () => {
   };
 
   it("is short when all went well", () => {
-    const lines = summaryLines({ ...summary, requeues: 0, badLines: 0 }, "out.jsonl", plain);
+    const lines = summaryLines({ ...summary, requeues: 0, badLines: 0 }, files, plain);
     expect(lines).toHaveLength(2);
     expect(lines[0]).toMatch(/^All lines are answered: 90 done/);
     expect(lines[1]).toBe("Results: out.jsonl");
@@ -132,7 +190,7 @@ describe("summaryLines", () => {
         answersNotWritten: 1,
         stop: { kind: "no_success", reason: "Nothing succeeded for 15m." },
       },
-      "out.jsonl",
+      files,
       plain,
     ).join("\n");
     expect(text).toContain("Stopped early");
@@ -141,5 +199,62 @@ describe("summaryLines", () => {
     expect(text).toContain("2 attempts of an earlier run");
     expect(text).toContain("1 answer could not be written");
     expect(text).toContain("Nothing succeeded for 15m. Run the same command again");
+  });
+
+  const stopped = (kind: NonNullable<BatchSummary["stop"]>["kind"], reason: string): BatchSummary => ({
+    ...summary,
+    ...inTrouble,
+    exitCode: 3,
+    stop: { kind, reason },
+  });
+
+  it("gives the cause and the way to find it out when nothing succeeded or it was stopped in an outage", () => {
+    for (const kind of ["no_success", "drained", "aborted"] as const) {
+      const text = summaryLines(stopped(kind, "It ended."), files, plain).join("\n");
+      expect(text).toContain("It ended. Run the same command again to do the rest.");
+      expect(text).toContain("a_1 is resting after failures: refused: port 9");
+      expect(text).toContain("polygateway check --live");
+    }
+  });
+
+  it("doesn't tell the cause twice", () => {
+    const text = summaryLines(stopped("no_success", "No success. The last reason: a_1 refused"), files, plain).join(
+      "\n",
+    );
+    expect(text.match(/refused/g)).toHaveLength(1);
+    expect(text).toContain("polygateway check --live");
+  });
+
+  it("speaks of no trouble when a healthy run was stopped", () => {
+    const healthy = { ...stopped("drained", "Stopped."), done: 5, snapshot: null };
+    expect(summaryLines(healthy, files, plain).join("\n")).not.toMatch(/check --live|At the end/);
+  });
+
+  it("advises to correct dead sources before the next run", () => {
+    const text = summaryLines(stopped("all_sources_dead", "All are dead (a_1 401)."), files, plain).join("\n");
+    expect(text).toMatch(
+      /\(a_1 401\)\. Correct the keys, models or BASE_URLs; .*check --live.*Run the same command again/,
+    );
+  });
+
+  it("of a run that can't be resumed says only why it ended", () => {
+    const text = summaryLines(stopped("drained", "Stopped."), undefined, plain).join("\n");
+    expect(text).toMatch(/\nStopped\.$/);
+    expect(text).not.toMatch(/same command|check --live/);
+  });
+
+  it("says when there was nothing to do", () => {
+    const nothing = { ...summary, done: 0, badLines: 0, requeues: 0, skipped: 200, total: 200 };
+    expect(summaryLines(nothing, files, plain)).toEqual(["Nothing left to do: all 200 lines are in out.jsonl."]);
+    expect(summaryLines({ ...nothing, skipped: 0, total: 0 }, files, plain)).toEqual([
+      "Nothing to do: no lines in in.jsonl.",
+    ]);
+  });
+});
+
+describe("summaryJson", () => {
+  it("has whole milliseconds", () => {
+    const text = summaryJson({ ...progress, elapsedMs: 12.345 } as BatchSummary);
+    expect(JSON.parse(text)).toMatchObject({ elapsedMs: 12, callsPerSecond: 3.21 });
   });
 });

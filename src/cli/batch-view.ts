@@ -1,10 +1,16 @@
 import type { BatchProgress, BatchSnapshot, BatchSummary } from "../batch/types.js";
 import type { SourceSnapshot } from "../domain/tick.js";
+import { ASK_SOURCES, CORRECT_SOURCES } from "./failure.js";
 import { formatCount, formatDuration, formatMoney, formatRate, plural, progressBar } from "./format.js";
 import { tableLines } from "./table.js";
-import { printable, type Style } from "./terminal.js";
+import { displayWidth, printable, type Style } from "./terminal.js";
 
 const BAR_CELLS = 30;
+/** A shorter bar tells nothing. */
+const MIN_BAR_CELLS = 6;
+const BETWEEN = " · ";
+const SHOWN_TROUBLES = 4;
+const MAX_TROUBLE_CHARS = 120;
 /** More sources than this are counted, not listed: the block must fit on a screen. */
 const MAX_SOURCE_LINES = 16;
 
@@ -22,7 +28,7 @@ function countsText(progress: BatchProgress): string {
   const counts = [`${formatCount(progress.done)} done`, `${formatCount(progress.failed)} failed`];
   counts.push(progress.left === undefined ? "input still open" : `${formatCount(progress.left)} left`);
   if (progress.skipped > 0) counts.push(`${formatCount(progress.skipped)} from earlier runs`);
-  return counts.join(" · ");
+  return counts.join(BETWEEN);
 }
 
 function moneyText(progress: BatchProgress): string {
@@ -93,24 +99,75 @@ function waitingText(progress: BatchProgress): string {
   return parts.join(" · ");
 }
 
-/** The block drawn over itself on a terminal. */
-export function progressBlock(progress: BatchProgress, style: Style): string[] {
+/** Breaks between facts, never inside one, so that a narrow terminal cuts off none. */
+function wrapFacts(text: string, width: number): string[] {
+  const lines: string[] = [];
+  for (const fact of text.split(BETWEEN)) {
+    const last = lines.at(-1);
+    const longer = `${last}${BETWEEN}${fact}`;
+    if (last === undefined || displayWidth(longer) > width) lines.push(fact);
+    else lines[lines.length - 1] = longer;
+  }
+  return lines;
+}
+
+/** The bar takes what the figures leave, and goes where they leave nothing. */
+function barLines(progress: BatchProgress, style: Style, width: number): string[] {
   const { total } = progress;
-  const share = total === undefined || total === 0 ? 0 : finishedLines(progress) / total;
-  const bar = total === undefined ? "" : `${style.cyan(progressBar(share, BAR_CELLS))} ${shareText(progress)}  `;
-  const lines = [
-    `${bar}${countsText(progress)}`,
-    `${ratesText(progress)} · ${moneyText(progress)} · ${timeText(progress)}`,
-  ];
+  const counts = countsText(progress);
+  if (total === undefined) return wrapFacts(counts, width);
+  const figures = `${shareText(progress)}  ${counts}`;
+  const cells = Math.min(BAR_CELLS, width - displayWidth(figures) - 1);
+  if (cells < MIN_BAR_CELLS) return wrapFacts(figures, width);
+  const share = total === 0 ? 0 : finishedLines(progress) / total;
+  return [`${style.cyan(progressBar(share, cells))} ${figures}`];
+}
+
+/** The block drawn over itself on a terminal of `width` cells. */
+export function progressBlock(progress: BatchProgress, style: Style, width = Number.POSITIVE_INFINITY): string[] {
+  const facts = [ratesText(progress), moneyText(progress), timeText(progress)].join(BETWEEN);
+  const lines = [...barLines(progress, style, width), ...wrapFacts(facts, width)];
   if (progress.snapshot !== null) lines.push(...sourceLines(progress, progress.snapshot, style));
   // Always there, so that the block doesn't jump.
   lines.push(style.dim(waitingText(progress)));
   return lines;
 }
 
+/** Sources that don't answer; before the first success also those that only reported an error so far. */
+function sourcesInTrouble({ snapshot, done }: BatchProgress): SourceSnapshot[] {
+  const sources = snapshot?.sources ?? [];
+  return sources.filter(
+    ({ dead, state, lastError }) => dead || state !== "closed" || (done === 0 && lastError !== null),
+  );
+}
+
+function describeTrouble(source: SourceSnapshot): string {
+  const { name, dead, state, coolingMs, lastError } = source;
+  const standing: Record<SourceSnapshot["state"], string> = {
+    open: "resting after failures",
+    half_open: "waiting for a probe",
+    closed: coolingMs > 0 ? "rate-limited" : "failing",
+  };
+  const standingText = dead ? "dead" : standing[state];
+  const said = printable(lastError?.message ?? "").replace(/\s+/g, " ");
+  const words = (said.startsWith(name) ? said.slice(name.length) : said).replace(/^[\s:]+/, "");
+  if (words === "") return `${name} is ${standingText}`;
+  const short = words.length > MAX_TROUBLE_CHARS ? `${words.slice(0, MAX_TROUBLE_CHARS - 1)}…` : words;
+  return `${name} is ${standingText}: ${short}`;
+}
+
+/** "" when every source is well. */
+function troubleText(progress: BatchProgress): string {
+  const sources = sourcesInTrouble(progress);
+  const shown = sources.slice(0, SHOWN_TROUBLES).map(describeTrouble);
+  const hidden = sources.length - shown.length;
+  return [...shown, ...(hidden > 0 ? [`and ${plural(hidden, "more source")}`] : [])].join("; ");
+}
+
 /** One plain line, for logs and pipes. */
 export function progressLine(progress: BatchProgress): string {
   const share = shareText(progress);
+  const trouble = troubleText(progress);
   return [
     ...(share === "" ? [] : [share]),
     countsText(progress),
@@ -118,27 +175,63 @@ export function progressLine(progress: BatchProgress): string {
     moneyText(progress),
     timeText(progress),
     ...(progress.draining && progress.inFlight > 0 ? [`finishing ${plural(progress.inFlight, "call")}`] : []),
-  ].join(" · ");
+    ...(trouble === "" ? [] : [trouble]),
+  ].join(BETWEEN);
+}
+
+/** Files of a run, as the user wrote them. */
+export interface RunFiles {
+  readonly inPath: string;
+  readonly outPath: string;
 }
 
 /** OUT stays resumable however a run ended. */
-function nextStep(summary: BatchSummary): string {
-  const first = summary.exitCode === 1 ? "Correct that, then run" : "Run";
-  return `${first} the same command again to do the rest.`;
+function nextStep({ exitCode, stop }: BatchSummary): string {
+  const again = "the same command again to do the rest.";
+  if (exitCode === 1) return `Correct that, then run ${again}`;
+  return stop?.kind === "all_sources_dead" ? `${CORRECT_SOURCES} Run ${again}` : `Run ${again}`;
 }
 
-/** The end of a run in a few lines: what came out, what it took, what to do next. */
-export function summaryLines(summary: BatchSummary, outPath: string | undefined, style: Style): string[] {
-  const ok = summary.exitCode === 0;
-  const verdict = ok
-    ? style.green("All lines are answered")
-    : style.yellow(summary.stop ? "Stopped early" : "Finished");
-  const lines = [
-    `${verdict}: ${countsText(summary)} in ${formatDuration(summary.elapsedMs)}, ${formatCount(summary.tokens)} tokens, ${moneyText(
-      { ...summary, projectedCost: null },
-    )}.`,
-    ...(outPath === undefined ? [] : [`Results: ${outPath}`]),
+/** Why it ended, what the sources have to do with it, and what to do next. */
+function stopLines(summary: BatchSummary, resumable: boolean): string[] {
+  if (summary.stop === null) return [];
+  const reason = printable(summary.stop.reason);
+  // A run that was made for once: its sources are nobody's to correct.
+  if (!resumable) return [reason];
+  const told = sourcesInTrouble(summary).some(({ name }) => reason.includes(name));
+  const trouble = told ? "" : troubleText(summary);
+  const asks = summary.stop.kind === "no_success" || (trouble !== "" && summary.stop.kind !== "all_sources_dead");
+  return [
+    `${reason} ${nextStep(summary)}`,
+    ...(trouble === "" ? [] : [`At the end: ${trouble}.`]),
+    ...(asks ? [ASK_SOURCES] : []),
   ];
+}
+
+/** What came out, and where it is. */
+function outcomeLines(summary: BatchSummary, files: RunFiles | undefined, style: Style): string[] {
+  const nothingRun = summary.stop === null && summary.done + summary.failed === 0;
+  if (files !== undefined && nothingRun) {
+    const { skipped } = summary;
+    const inName = files.inPath === "-" ? "standard input" : files.inPath;
+    if (skipped === 0) return [style.yellow(`Nothing to do: no lines in ${inName}.`)];
+    const all = skipped === 1 ? "the only line is" : `all ${formatCount(skipped)} lines are`;
+    return [`${style.green("Nothing left to do")}: ${all} in ${files.outPath}.`];
+  }
+  const verdict =
+    summary.exitCode === 0
+      ? style.green("All lines are answered")
+      : style.yellow(summary.stop ? "Stopped early" : "Finished");
+  const money = moneyText({ ...summary, projectedCost: null });
+  return [
+    `${verdict}: ${countsText(summary)} in ${formatDuration(summary.elapsedMs)}, ${formatCount(summary.tokens)} tokens, ${money}.`,
+    ...(files === undefined ? [] : [`Results: ${files.outPath}`]),
+  ];
+}
+
+/** The end of a run in a few lines. Without `files` it can't be resumed, and nothing is said of that. */
+export function summaryLines(summary: BatchSummary, files: RunFiles | undefined, style: Style): string[] {
+  const lines = outcomeLines(summary, files, style);
   if (summary.badLines > 0) lines.push(`${plural(summary.badLines, "broken line")} left out.`);
   const failed = summary.failed + summary.skippedFailed;
   if (failed > 0) {
@@ -157,6 +250,13 @@ export function summaryLines(summary: BatchSummary, outPath: string | undefined,
   if (summary.answersNotWritten > 0) {
     lines.push(`${plural(summary.answersNotWritten, "answer")} could not be written: paid again by the next run.`);
   }
-  if (summary.stop !== null) lines.push(style.yellow(`${printable(summary.stop.reason)} ${nextStep(summary)}`));
+  lines.push(...stopLines(summary, files !== undefined).map(style.yellow));
   return lines;
+}
+
+/** The summary for programs: nobody needs parts of a millisecond. */
+export function summaryJson(summary: BatchSummary): string {
+  const wholeMs = (key: string, value: unknown) =>
+    key.endsWith("Ms") && typeof value === "number" ? Math.round(value) : value;
+  return JSON.stringify(summary, wholeMs, 2);
 }

@@ -3,7 +3,7 @@ import { createSystemRuntime } from "../backends/system.js";
 import type { BatchOptions, BatchProgress, BatchSummary } from "../batch/types.js";
 import type { Runtime } from "../ports/runtime.js";
 import { parseCount, parseDurationMs } from "./arguments.js";
-import { progressBlock, progressLine, summaryLines } from "./batch-view.js";
+import { progressBlock, progressLine, type RunFiles, summaryJson, summaryLines } from "./batch-view.js";
 import type { CommandContext } from "./context.js";
 import { CliError } from "./failure.js";
 import { type LiveView, startLiveView } from "./live-view.js";
@@ -77,7 +77,7 @@ export function batchScreen(terminal: Terminal, runtime: Pick<Runtime, "setTimer
       stream: terminal.stderr,
       env: terminal.env,
       runtime,
-      block: () => progressBlock(latest, style),
+      block: (width) => progressBlock(latest, style, width),
       line: () => progressLine(latest),
     });
   return {
@@ -138,14 +138,14 @@ async function batch(inPath: string, flags: BatchFlags, terminal: Terminal): Pro
     stop.stopListening();
     await opened.close();
   }
-  if (flags.json) terminal.stdout.write(`${JSON.stringify(summary, null, 2)}\n`);
-  else if (!flags.quiet) printSummary(summary, flags.out, terminal);
+  if (flags.json) terminal.stdout.write(`${summaryJson(summary)}\n`);
+  else if (!flags.quiet) printSummary(summary, { inPath, outPath: flags.out }, terminal);
   return summary.exitCode;
 }
 
-function printSummary(summary: BatchSummary, outPath: string, terminal: Terminal): void {
+function printSummary(summary: BatchSummary, files: RunFiles, terminal: Terminal): void {
   const style = styleOf(terminal.stdout, terminal.env);
-  terminal.stdout.write(`${summaryLines(summary, outPath, style).join("\n")}\n`);
+  terminal.stdout.write(`${summaryLines(summary, files, style).join("\n")}\n`);
 }
 
 export function registerBatch(program: Command, context: CommandContext): void {

@@ -1,3 +1,4 @@
+import { EventEmitter } from "node:events";
 import { type Command, InvalidArgumentError } from "commander";
 import type { ChatEvent, ChatMessage, ChatRequest, ChatResponse } from "../domain/chat.js";
 import type { GatewayClient } from "../gateway.js";
@@ -69,12 +70,12 @@ function toRequest(prompt: string, flags: ChatFlags, signal: AbortSignal): ChatR
 }
 
 /** Writes the text as it comes; answers nothing, the whole reply is in `.final`. */
-async function showEvents(events: AsyncIterable<ChatEvent>, terminal: Terminal): Promise<void> {
+async function showEvents(events: AsyncIterable<ChatEvent>, terminal: Terminal, pipe: PipeWatch): Promise<void> {
   const isTerminal = terminal.stdout.isTTY === true;
   const style = styleOf(terminal.stdout, terminal.env);
   let last = "";
   const write = (text: string, paint = (plain: string) => plain): void => {
-    if (text === "") return;
+    if (text === "" || pipe.isClosed()) return;
     terminal.stdout.write(paint(isTerminal ? printable(text) : text));
     last = text;
   };
@@ -91,7 +92,7 @@ async function showEvents(events: AsyncIterable<ChatEvent>, terminal: Terminal):
       }
     }
   } finally {
-    if (last !== "" && !last.endsWith("\n")) terminal.stdout.write("\n");
+    if (last !== "" && !last.endsWith("\n")) write("\n");
   }
 }
 
@@ -121,14 +122,68 @@ function warnAboutEnd(reply: ChatResponse, style: Style, terminal: Terminal): vo
   if (warning !== undefined) terminal.stderr.write(`${style.yellow(warning)}\n`);
 }
 
-async function answer(client: GatewayClient, prompt: string, flags: ChatFlags, terminal: Terminal): Promise<void> {
-  const abort = new AbortController();
+/** Nobody needs parts of a millisecond. */
+function wholeMs(reply: ChatResponse): ChatResponse {
+  const ttftMs = reply.ttftMs === null ? null : Math.round(reply.ttftMs);
+  return { ...reply, latencyMs: Math.round(reply.latencyMs), ttftMs };
+}
+
+interface PipeWatch {
+  /** The reader of stdout has gone. */
+  isClosed(): boolean;
+  /** For a call that was complete by then. */
+  throwIfClosed(): void;
+  leave(): void;
+}
+
+/**
+ * Takes the place of the command line's own answer to a closed pipe, which is to end at once: the call has to be
+ * cancelled and recorded first.
+ */
+function watchPipe({ stdout }: Terminal, abort: AbortController): PipeWatch {
+  let trouble: string | undefined;
+  const isClosed = () => trouble !== undefined;
+  const throwIfClosed = (): void => {
+    if (isClosed()) throw new CliError(`${trouble}: part of the answer is lost.`, EXIT.interrupted);
+  };
+  if (!(stdout instanceof EventEmitter)) return { isClosed, throwIfClosed, leave() {} };
+  const others = stdout.listeners("error");
+  const onError = (error: Error): void => {
+    trouble = describeClosed(error);
+    abort.abort(new CliError(`${trouble}: the call was cancelled, and may be billed.`, EXIT.interrupted));
+  };
+  stdout.removeAllListeners("error");
+  stdout.on("error", onError);
+  return {
+    isClosed,
+    throwIfClosed,
+    leave() {
+      for (const listener of others) stdout.on("error", listener as (error: Error) => void);
+      stdout.off("error", onError);
+    },
+  };
+}
+
+function describeClosed(error: NodeJS.ErrnoException): string {
+  return error.code === "EPIPE"
+    ? "The reader of the answer has gone"
+    : `The answer can't be written (${error.message})`;
+}
+
+async function answer(
+  client: GatewayClient,
+  prompt: string,
+  flags: ChatFlags,
+  terminal: Terminal,
+  pipe: PipeWatch,
+  abort: AbortController,
+): Promise<void> {
   const stopListening = terminal.onInterrupt(() => abort.abort(new CliError("Stopped.", EXIT.interrupted)));
   try {
     const stream = client.stream(toRequest(prompt, flags, abort.signal));
-    if (!flags.json) await showEvents(stream, terminal);
+    if (!flags.json) await showEvents(stream, terminal, pipe);
     const reply = await stream.final;
-    if (flags.json) terminal.stdout.write(`${JSON.stringify(reply, null, 2)}\n`);
+    if (flags.json) terminal.stdout.write(`${JSON.stringify(wholeMs(reply), null, 2)}\n`);
     const style = styleOf(terminal.stderr, terminal.env);
     if (!flags.json) warnAboutEnd(reply, style, terminal);
     terminal.stderr.write(`${style.dim(summaryLine(reply))}\n`);
@@ -144,11 +199,15 @@ async function chat(argument: string | undefined, flags: ChatFlags, terminal: Te
     throw new CliError('There is no prompt. Give one: polygateway chat "Hello", or pipe it in.');
   const { openClient } = await import("./client.js");
   const { client, close } = await openClient({ ...flags, terminal });
+  const abort = new AbortController();
+  const pipe = watchPipe(terminal, abort);
   try {
-    await answer(client, prompt, flags, terminal);
+    await answer(client, prompt, flags, terminal, pipe, abort);
   } finally {
     await close();
+    pipe.leave();
   }
+  pipe.throwIfClosed();
 }
 
 export function registerChat(program: Command, context: CommandContext): void {

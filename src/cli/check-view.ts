@@ -41,10 +41,17 @@ function scopeLines(config: ScopeConfig, style: Style): string[] {
     ...indent(sourceTable(config.sources)),
     ...limitLines("all sources", config.global, false),
     ...config.sources.flatMap((source) => limitLines(source.name, source, true)),
-    `  calls: ${config.selector}, failover ${config.failover}, ${retry.maxAttempts} attempts, ${retry.maxRateLimited || "any number of"} rate limits, backoff ${formatDuration(retry.backoffBaseMs)} to ${formatDuration(retry.backoffMaxMs)}, deadline ${config.deadlineMs === undefined ? "none" : formatDuration(config.deadlineMs)}`,
+    ...selectorLines(config),
+    `  calls: failover ${config.failover}, ${retry.maxAttempts} attempts, ${retry.maxRateLimited || "any number of"} rate limits, backoff ${formatDuration(retry.backoffBaseMs)} to ${formatDuration(retry.backoffMaxMs)}, deadline ${config.deadlineMs === undefined ? "none" : formatDuration(config.deadlineMs)}`,
     `  breaker: opens after ${breaker.failThreshold} failures in a row or ${breaker.failRate * 100} % of at least ${breaker.minSamples} in ${formatDuration(breaker.windowMs)}, for ${formatDuration(breaker.cooldownMs)} to ${formatDuration(breaker.cooldownMaxMs)}`,
     `  waiting: full quota ${backpressure.quotaFull}, open breakers ${backpressure.whenOpen}, stall window ${formatDuration(backpressure.stallWindowMs)}`,
   ];
+}
+
+function selectorLines({ selector, sources }: ScopeConfig): string[] {
+  if (sources.length === 0) return [];
+  const remark = selector === "health_aware" ? " (acts as least-inflight by used fraction in this version)" : "";
+  return [`  selector: ${selector}${remark}`];
 }
 
 function sourceTable(sources: readonly SourceConfig[]): string[] {

@@ -40,9 +40,18 @@ test("shows sources, limits and what they mean, the key masked", async () => {
   expect(output).toContain("limits of qwen_1: 60 requests/min (burst 4, then one each 1.06 s; 60 in the first minute)");
   expect(output).toContain("at most 64 in any 60 s (limit + burst)");
   expect(output).toContain("Scope OCR");
-  expect(output).toContain("LLM__SELECTOR: health_aware acts as least-inflight");
+  expect(output).toContain("selector: health_aware (acts as least-inflight by used fraction in this version)");
+  expect(output).not.toContain("SELECTOR");
   expect(output).toContain("warning  LLM__QWEN__1__RPM: 60 is above LLM__GLOBAL__RPM = 30");
   expect(output).not.toContain("\u001b[");
+});
+
+test("a chosen health_aware gets a note; without sources there is none", async () => {
+  const chosen = { LLM__SELECTOR: "health_aware" };
+  expect((await check({ ...GOOD, ...chosen })).output).toContain("note  LLM__SELECTOR: health_aware acts as");
+  expect((await check({ ...GOOD, LLM__SELECTOR: "round_robin" })).output).toContain("selector: round_robin\n");
+  expect((await check(chosen)).output).not.toContain("acts as");
+  expect((await check({})).output).not.toContain("health_aware");
 });
 
 test("tells all problems of all scopes, and fails with exit code 1", async () => {

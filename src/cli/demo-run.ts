@@ -23,7 +23,7 @@ import {
   type DemoQuestion,
   type OutLine,
 } from "./demo-verdict.js";
-import { formatCount, formatMoney, plural } from "./format.js";
+import { formatCost, formatCount, plural } from "./format.js";
 import { reportLines } from "./report.js";
 import { tableLines } from "./table.js";
 import { type Style, styleOf, type Terminal } from "./terminal.js";
@@ -57,7 +57,7 @@ export async function runDemo(run: DemoRun): Promise<Check[] | undefined> {
     const summary = await runQuestions(stage, places, terminal);
     say(`\n${summaryLines(summary, undefined, style).join("\n")}`);
     if (summary.stop?.kind === "drained" || summary.stop?.kind === "aborted") return undefined;
-    say(`\n${(await describeTelemetry(places.store, style)).join("\n")}`);
+    say(`\n${(await describeTelemetry(places.store, style, terminal.stdout.columns)).join("\n")}`);
     return await judge(stage, places, questions);
   } finally {
     await stage.close();
@@ -141,12 +141,12 @@ async function runQuestions(stage: DemoStage, places: Places, terminal: Terminal
 }
 
 /** What `polygateway report --by source` says. */
-async function describeTelemetry(store: TelemetryStore, style: Style): Promise<string[]> {
+async function describeTelemetry(store: TelemetryStore, style: Style, columns: number | undefined): Promise<string[]> {
   const builder = createReport("source");
   const file = openTelemetryFile(store.path);
   try {
     for await (const row of file.rows({ withoutTexts: true })) builder.add(row);
-    return reportLines(builder.finish(), file.path, file.unreadableLines, "source", style);
+    return reportLines(builder.finish(), file.path, file.unreadableLines, "source", style, columns);
   } finally {
     file.close();
   }
@@ -184,7 +184,7 @@ async function judge(stage: DemoStage, places: Places, questions: readonly DemoQ
     checkRows(witnessed, await readAttempts(places.store)),
     checkBooks(
       differences,
-      `${formatCount(books.calls)} calls = ${formatCount(books.ended)} ended + ${books.open} open, ${formatCount(books.attempts)} attempts, cost ${formatMoney(books.cost)}`,
+      `${formatCount(books.calls)} calls = ${formatCount(books.ended)} ended + ${books.open} open, ${formatCount(books.attempts)} attempts, cost ${formatCost(books)}`,
     ),
   ];
 }

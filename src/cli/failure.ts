@@ -50,13 +50,17 @@ const REASON_WORDS: Record<UnavailableReason, string> = {
   governance_backend_down: "The governance backend can't be reached.",
 };
 
+/** What to do about sources that fail, and about sources that refuse for good. */
+export const ASK_SOURCES = "`polygateway check --live` asks each source once and says what is wrong.";
+export const CORRECT_SOURCES = "Correct the keys, models or BASE_URLs; `polygateway check --live` tests each of them.";
+
 const REASON_ADVICE: Record<UnavailableReason, string> = {
-  circuit_open: "Try again later; `polygateway check --live` asks each source once and says what is wrong.",
+  circuit_open: `Try again later; ${ASK_SOURCES}`,
   no_sources: "Enable a source of the scope, or leave out --model; `polygateway check` lists sources and models.",
-  all_sources_dead: "Correct the keys, models or BASE_URLs; `polygateway check --live` tests each of them.",
+  all_sources_dead: CORRECT_SOURCES,
   quota_exhausted: "Try again later, or raise RPM, TPM or MAX_CONCURRENCY if the provider allows more.",
-  retry_exhausted: "Try again later; `polygateway check --live` asks each source once and says what is wrong.",
-  stalled: "Try again later; `polygateway check --live` asks each source once and says what is wrong.",
+  retry_exhausted: `Try again later; ${ASK_SOURCES}`,
+  stalled: `Try again later; ${ASK_SOURCES}`,
   deadline_exceeded: "Raise the scope's DEADLINE_S, or ask for a shorter answer.",
   governance_backend_down: "Start it again, then repeat the command.",
 };

@@ -31,6 +31,37 @@ export function formatMoney(amount: number): string {
   return amount >= 0.01 ? amount.toFixed(4) : amount.toPrecision(2);
 }
 
+export interface CostSum {
+  /** Sum of the known costs. */
+  readonly cost: number;
+  /** Attempts that used tokens, by whether their price is known. */
+  readonly attemptsWithPrice: number;
+  readonly attemptsWithoutPrice: number;
+}
+
+/** A sum for a narrow place: `1.23`, `1.23 + 5?` when five attempts have no price, `unknown` when none has one. */
+export function formatCostCell(sum: CostSum): string {
+  if (isAllUnknown(sum)) return "unknown";
+  return formatMoney(sum.cost) + (sum.attemptsWithoutPrice > 0 ? ` + ${formatCount(sum.attemptsWithoutPrice)}?` : "");
+}
+
+/** The same in words. Only attempts that used tokens count: a refused one has no cost to know. */
+export function formatCost(sum: CostSum): string {
+  const { cost, attemptsWithPrice, attemptsWithoutPrice } = sum;
+  if (attemptsWithoutPrice === 0) return formatMoney(cost);
+  const used = attemptsWithPrice + attemptsWithoutPrice;
+  if (isAllUnknown(sum)) return `unknown (${plural(used, "attempt")} used tokens, none has a price)`;
+  return `${formatMoney(cost)} + ${plural(attemptsWithoutPrice, "attempt")} without a price (of ${formatCount(used)} that used tokens)`;
+}
+
+function isAllUnknown({ cost, attemptsWithPrice, attemptsWithoutPrice }: CostSum): boolean {
+  return attemptsWithoutPrice > 0 && attemptsWithPrice === 0 && cost === 0;
+}
+
+/** What to do about unknown costs. */
+export const PRICE_REMEDY =
+  "Unknown prices: name a price table in PGW_PRICING_PATH; it counts for calls made from then on.";
+
 /** A bar of `width` cells for a share in [0, 1]. */
 export function progressBar(share: number, width: number): string {
   const filled = Math.round(Math.min(1, Math.max(0, share)) * width);

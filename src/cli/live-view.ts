@@ -9,8 +9,8 @@ export interface LiveViewOptions {
   readonly stream: OutputStream;
   readonly env: Terminal["env"];
   readonly runtime: Pick<Runtime, "setTimer">;
-  /** The block drawn over itself on a terminal. */
-  readonly block: () => readonly string[];
+  /** The block drawn over itself on a terminal; a line longer than `width` cells is cut. */
+  readonly block: (width: number) => readonly string[];
   /** The line written now and then where nothing can be drawn over. */
   readonly line: () => string;
 }
@@ -33,7 +33,7 @@ export function startLiveView(options: LiveViewOptions): LiveView {
   const erase = (): string => (drawnLines > 0 ? `\u001b[${drawnLines}A\u001b[0J` : "");
   const draw = (before = ""): void => {
     const width = (stream.columns ?? DEFAULT_COLUMNS) - 1;
-    const lines = options.block().map((line) => clip(line, width));
+    const lines = options.block(width).map((line) => clip(line, width));
     stream.write(`${erase()}${before}${lines.map((line) => `${line}\n`).join("")}`);
     drawnLines = lines.length;
   };

@@ -1,10 +1,11 @@
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
 import { createSystemRuntime } from "../backends/system.js";
 import { DEFAULT_STALE_AFTER_MS, type ReconcileReport, reconcileStore } from "../telemetry/reconcile.js";
 import { TelemetryFileError } from "../telemetry/store.js";
 import { parseDurationMs } from "./arguments.js";
 import { CliError, EXIT } from "./failure.js";
-import { formatCount, formatMoney, plural } from "./format.js";
+import { formatCost, formatCount, PRICE_REMEDY, plural } from "./format.js";
+import { unreadableText } from "./report.js";
 import { printable, processTerminal, type Style, styleOf, type Terminal } from "./terminal.js";
 
 interface ReconcileFlags {
@@ -19,21 +20,22 @@ const EXAMPLES = `
 Examples:
   polygateway reconcile                          repair and check ./polygateway.db
   polygateway reconcile --out answers.jsonl      look up lost rows in the answers of a batch, and compare both
-Exit code 2 when the books don't balance.`;
+
+Exit code 1 when the file can't be read or is no telemetry, 2 when the books don't balance.`;
 
 /** Adds `polygateway reconcile`: rows for what dead processes left open, then the check of the books. */
 export function registerReconcile(program: Command, terminal: Terminal = processTerminal): void {
   program
     .command("reconcile")
-    .description("give every attempt of a dead process its row, then check that the books balance")
+    .summary("give every attempt of a dead process its row, then check that the books balance")
+    .description("Gives every attempt of a dead process its row, then checks that the books balance.")
     .option("--db <path>", "SQLite or JSONL file with telemetry", "./polygateway.db")
     .option("--table <name>", "table of a SQLite file (default llm_calls)")
     .option("--out <file>", "OUT file of a batch")
-    .option(
-      "--stale-after <time>",
-      "when rows of a process on another host count as left behind (default 1h)",
-      parseDurationMs,
-      DEFAULT_STALE_AFTER_MS,
+    .addOption(
+      new Option("--stale-after <time>", "when rows of a process on another host count as left behind")
+        .argParser(parseDurationMs)
+        .default(DEFAULT_STALE_AFTER_MS, "1h"),
     )
     .option("--json", "print JSON")
     .addHelpText("after", EXAMPLES)
@@ -70,10 +72,13 @@ export function reconcileLines(report: ReconcileReport, style: Style): string[] 
   const lines = [
     `Calls      ${formatCount(report.calls)} = ${formatCount(report.ended)} ended + ${formatCount(report.open)} running`,
     `Attempts   ${formatCount(report.attempts)}, and ${formatCount(report.openAttempts)} in flight holding ${plural(report.openTokens, "token")}`,
-    `Money      ${formatMoney(report.cost)}`,
+    `Money      ${formatCost(report)}`,
     `Repaired   ${repairText(repaired)}`,
   ];
-  if (report.unreadableLines > 0) lines.push(`Unreadable ${plural(report.unreadableLines, "line")}, left out`);
+  if (report.unreadableLines > 0) lines.push(unreadableText(report.unreadableLines));
+  if (report.attemptsWithoutPrice > 0) lines.push(PRICE_REMEDY);
+  if (report.unreadableLines > 0 && report.calls === 0)
+    return [...lines, style.yellow("No line could be read, so there are no books to check.")];
   if (report.balanced) return [...lines, style.green("The books balance.")];
   const shown = report.differences.slice(0, SHOWN_DIFFERENCES).map(({ text }) => style.red(`  ${printable(text)}`));
   const more = report.differences.length - shown.length;

@@ -11,9 +11,9 @@ import {
 } from "../telemetry/report.js";
 import { TelemetryFileError } from "../telemetry/store.js";
 import { CliError } from "./failure.js";
-import { formatCount, formatDuration, formatMoney, plural } from "./format.js";
-import { type Column, tableLines } from "./table.js";
-import { printable, processTerminal, type Style, styleOf, type Terminal } from "./terminal.js";
+import { formatCost, formatCostCell, formatCount, formatDuration, PRICE_REMEDY, plural } from "./format.js";
+import { type Column, fitTable } from "./table.js";
+import { clip, printable, processTerminal, type Style, styleOf, type Terminal } from "./terminal.js";
 import { parseSinceMs } from "./time-range.js";
 
 interface ReportFlags {
@@ -28,13 +28,16 @@ const EXAMPLES = `
 Examples:
   polygateway report                          everything in ./polygateway.db
   polygateway report --since 1h --by source   the last hour, source by source
-  polygateway report --by day --json          for other programs`;
+  polygateway report --by day --json          for other programs
+
+Exit code 1 when the file can't be read or is no telemetry.`;
 
 /** Adds `polygateway report`: what the calls in a telemetry file cost, how fast they were and what failed. */
 export function registerReport(program: Command, terminal: Terminal = processTerminal): void {
   program
     .command("report")
-    .description("show calls, success, tokens, money, latency and errors of a telemetry file")
+    .summary("show calls, success, tokens, money, latency and errors of a telemetry file")
+    .description("Shows calls, success, tokens, money, latency and errors of a telemetry file.")
     .option("--db <path>", "SQLite or JSONL file with telemetry", "./polygateway.db")
     .option("--table <name>", "table of a SQLite file (default llm_calls)")
     .option("--since <when>", "only newer rows: a length of time (90s, 15m, 1h, 7d) or a date (2025-11-29)")
@@ -47,7 +50,14 @@ export function registerReport(program: Command, terminal: Terminal = processTer
       const { report, path, unreadableLines } = await readReport(flags, sinceMs);
       const text = flags.json
         ? JSON.stringify({ file: path, unreadableLines, ...report }, null, 2)
-        : reportLines(report, path, unreadableLines, flags.by, styleOf(terminal.stdout, terminal.env)).join("\n");
+        : reportLines(
+            report,
+            path,
+            unreadableLines,
+            flags.by,
+            styleOf(terminal.stdout, terminal.env),
+            terminal.stdout.columns,
+          ).join("\n");
       terminal.stdout.write(`${text}\n`);
     });
 }
@@ -68,23 +78,32 @@ async function readReport(flags: ReportFlags, sinceMs: number | undefined) {
   }
 }
 
-/** The report as people read it. */
+/** The report as people read it, in `columns` cells; without a terminal as wide as it gets. */
 export function reportLines(
   report: Report,
   path: string,
   unreadableLines: number,
   by: ReportGrouping | undefined,
   style: Style,
+  columns = Number.POSITIVE_INFINITY,
 ): string[] {
   const { total } = report;
+  const width = columns - INDENT.length;
   const lines = [style.bold(`Telemetry in ${path}`) + style.dim(rangeText(report))];
-  if (unreadableLines > 0)
-    lines.push(style.yellow(`${plural(unreadableLines, "line")} could not be read and is left out`));
+  if (unreadableLines > 0) lines.push(style.yellow(unreadableText(unreadableLines)));
   if (total.calls + total.attempts === 0) return [...lines, "No calls recorded."];
   lines.push("", ...totalLines(total, style));
-  if (by !== undefined) lines.push("", style.bold(`By ${by}`), ...groupLines(report.groups));
-  if (report.errors.length > 0) lines.push("", style.bold("Most frequent errors"), ...errorLines(report));
+  if (total.attemptsWithoutPrice > 0) lines.push("", `${INDENT}${PRICE_REMEDY}`);
+  if (by !== undefined) lines.push("", style.bold(`By ${by}`), ...groupLines(report.groups, by, width, style));
+  if (report.errors.length > 0) lines.push("", style.bold("Most frequent errors"), ...errorLines(report, width));
   return lines;
+}
+
+const INDENT = "  ";
+
+/** "1 line … is", "2 lines … are". */
+export function unreadableText(count: number): string {
+  return `${plural(count, "line")} could not be read and ${count === 1 ? "is" : "are"} left out`;
 }
 
 function rangeText({ firstAtMs, lastAtMs }: Report): string {
@@ -94,78 +113,108 @@ function rangeText({ firstAtMs, lastAtMs }: Report): string {
 
 function totalLines(total: ReportGroup, style: Style): string[] {
   const { tokens, retries } = total;
-  const failed = total.calls - total.answered;
-  const unpriced = total.attemptsWithoutPrice;
-  const line = (title: string, text: string) => `  ${title.padEnd(10)} ${text}`;
+  const failed = total.calls - total.cancelled - total.answered;
+  const line = (title: string, text: string) => `${INDENT}${title.padEnd(10)} ${text}`;
   return [
     line(
       "Calls",
-      `${formatCount(total.calls)}, ${share(total.successRate)} answered` +
+      `${formatCount(total.calls - total.cancelled)}, ${share(total.successRate)} answered` +
         (failed > 0 ? style.red(` (${formatCount(failed)} not)`) : "") +
         (total.cacheHits > 0 ? `, ${formatCount(total.cacheHits)} from the cache` : ""),
     ),
+    ...(total.cancelled > 0
+      ? [line("Cancelled", `${plural(total.cancelled, "call")} stopped by the caller, not counted in the share`)]
+      : []),
     line("Attempts", `${formatCount(total.attempts)}, ${ratio(total.attemptsPerCall)} per call`),
     line(
       "Tokens",
       `${formatCount(tokens.prompt)} prompt (${formatCount(tokens.cached)} cached), ` +
         `${formatCount(tokens.completion)} completion (${formatCount(tokens.reasoning)} reasoning)`,
     ),
-    line(
-      "Cost",
-      formatMoney(total.cost) +
-        (unpriced > 0 ? style.yellow(` plus ${plural(unpriced, "attempt")} without a price`) : ""),
-    ),
-    line("Latency", spread(total.latencyMs)),
-    line("TTFT", spread(total.ttftMs)),
+    line("Cost", total.attemptsWithoutPrice > 0 ? style.yellow(formatCost(total)) : formatCost(total)),
+    line("Latency", `${spread(total.latencyMs)} (answered attempts only)`),
+    line("TTFT", `${spread(total.ttftMs)} (time to first token)`),
     line(
       "Retries",
       retries.attempts === 0
         ? "none needed"
-        : `${plural(retries.attempts, "attempt")} without an answer took ${formatDuration(retries.timeMs)}, ` +
-            `${formatCount(retries.tokens)} tokens and ${formatMoney(retries.cost)}`,
+        : `${plural(retries.attempts, "failed attempt")} took ${formatDuration(retries.timeMs)}, ` +
+            `${plural(retries.tokens, "token")}, cost ${formatCost(retries)}`,
     ),
   ];
 }
 
+/** What goes first where the terminal is narrow: details of tokens, then the ends of the distributions. */
 const GROUP_COLUMNS: readonly Column[] = [
   { title: "" },
-  ...["calls", "ok", "att/call", "prompt", "cached", "reasoning", "completion", "cost", "p50", "p95", "p99"].map(right),
-  ...["ttft p50", "p95", "p99", "retries"].map(right),
+  right("calls"),
+  right("ok"),
+  right("cancelled", 3),
+  right("att/call", 4),
+  right("prompt", 6),
+  right("cached", 12),
+  right("reasoning", 13),
+  right("completion", 5),
+  right("cost"),
+  right("p50"),
+  right("p95", 2),
+  right("p99", 8),
+  right("ttft p50", 7),
+  right("ttft p95", 9),
+  right("ttft p99", 10),
+  right("failed att", 1),
 ];
 
-function right(title: string): Column {
-  return { title, align: "right" };
+function right(title: string, leaves?: number): Column {
+  return leaves === undefined ? { title, align: "right" } : { title, align: "right", leaves };
 }
 
-function groupLines(groups: readonly ReportGroup[]): string[] {
+const NO_SOURCE = "(no source)";
+const NO_SOURCE_NOTE = `${NO_SOURCE}: calls that ended without a source's answer: stopped or given up on, or from the cache`;
+
+function keyText(key: string | null, by: ReportGrouping): string {
+  if (key !== null) return printable(key);
+  return by === "source" || by === "model" ? NO_SOURCE : `(no ${by})`;
+}
+
+function groupLines(groups: readonly ReportGroup[], by: ReportGrouping, width: number, style: Style): string[] {
   const rows = groups.map((group) => [
-    group.key === null ? "(none)" : printable(group.key),
-    formatCount(group.calls),
+    keyText(group.key, by),
+    formatCount(group.calls - group.cancelled),
     share(group.successRate),
+    formatCount(group.cancelled),
     ratio(group.attemptsPerCall),
     formatCount(group.tokens.prompt),
     formatCount(group.tokens.cached),
     formatCount(group.tokens.reasoning),
     formatCount(group.tokens.completion),
-    formatMoney(group.cost),
+    usedNothing(group) ? "–" : formatCostCell(group),
     ...cells(group.latencyMs),
     ...cells(group.ttftMs),
     formatCount(group.retries.attempts),
   ]);
-  return tableLines(GROUP_COLUMNS, rows).map((text) => `  ${text}`);
+  const { lines, leftOut } = fitTable(GROUP_COLUMNS, rows, width);
+  const notes = [
+    ...(rows.some(([key]) => key === NO_SOURCE) ? [NO_SOURCE_NOTE] : []),
+    ...(leftOut.length > 0 ? [`no room for ${leftOut.map(({ title }) => title).join(", ")}: --json has them`] : []),
+  ];
+  return [...lines, ...notes.map((note) => style.dim(note))].map((text) => INDENT + text);
+}
+
+/** Attempts without a token leave nothing whose cost could be known. */
+function usedNothing({ attempts, cost, attemptsWithPrice, attemptsWithoutPrice }: ReportGroup): boolean {
+  return attempts > 0 && cost === 0 && attemptsWithPrice + attemptsWithoutPrice === 0;
 }
 
 const MAX_ERROR_TEXT = 160;
 
-function errorLines(report: Report): string[] {
+function errorLines(report: Report, width: number): string[] {
   const rows = report.errors.map((error) => {
-    const text = printable(error.sample).replace(/\s+/g, " ");
-    const shown = text.length > MAX_ERROR_TEXT ? `${text.slice(0, MAX_ERROR_TEXT - 1)}…` : text;
-    return [formatCount(error.count), error.outcome, String(error.statusCode ?? ""), shown];
+    const text = clip(printable(error.sample).replace(/\s+/g, " "), MAX_ERROR_TEXT);
+    return [formatCount(error.count), error.outcome, error.statusCodes.join(", ") || "–", text];
   });
-  return tableLines([right("count"), { title: "outcome" }, right("status"), { title: "one of them" }], rows).map(
-    (text) => `  ${text}`,
-  );
+  const columns = [right("count"), { title: "outcome" }, right("status"), { title: "one of them" }];
+  return fitTable(columns, rows, width).lines.map((text) => INDENT + text);
 }
 
 function share(value: number | null): string {

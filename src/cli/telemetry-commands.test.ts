@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Command } from "commander";
@@ -25,12 +25,22 @@ beforeEach(async () => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-async function run(args: readonly string[], options: { tty?: boolean; env?: Record<string, string> } = {}) {
+interface RunOptions {
+  readonly tty?: boolean;
+  readonly env?: Record<string, string>;
+  readonly columns?: number;
+}
+
+async function run(args: readonly string[], options: RunOptions = {}) {
   let text = "";
   const write = (part: string): void => {
     text += part;
   };
-  const stream = { write, isTTY: options.tty === true };
+  const stream = {
+    write,
+    isTTY: options.tty === true,
+    ...(options.columns === undefined ? {} : { columns: options.columns }),
+  };
   const terminal: Terminal = {
     stdout: stream,
     stderr: stream,
@@ -84,6 +94,102 @@ describe("report", () => {
     expect((await run(["report", "--db", store, "--by", "colour"])).error?.message).toContain("--by");
   });
 });
+
+describe("a file that is no telemetry", () => {
+  const foreign = ['{"custom_id":"q1","body":{}}\n'.repeat(3), '{\n  "name": "x",\n  "open": {}\n}\n'];
+  test.each(["report", "reconcile"])("%s refuses it and leaves it as it is", async (command) => {
+    for (const content of foreign) {
+      const path = join(folder, "questions.jsonl");
+      writeFileSync(path, content);
+      const { text, error } = await run([command, "--db", path]);
+      expect((error as CliError).exitCode).toBe(1);
+      expect(error?.message).toContain(`${path} is not a telemetry file`);
+      expect(text).toBe("");
+      expect(readFileSync(path, "utf8")).toBe(content);
+    }
+  });
+
+  test("one torn row is telemetry, and nothing of it is said to balance", async () => {
+    const path = join(folder, "torn.jsonl");
+    writeFileSync(path, '{"call_id":"torn","resp');
+    const { text, error } = await run(["reconcile", "--db", path]);
+    expect(error).toBeNull();
+    expect(text).toContain("1 line could not be read and is left out");
+    expect(text).not.toContain("balance");
+  });
+
+  test("unreadable lines are counted in whole sentences", async () => {
+    appendFileSync(store, "foreign\nlines\n");
+    expect((await run(["report", "--db", store])).text).toContain("2 lines could not be read and are left out");
+  });
+});
+
+describe("money nobody knows", () => {
+  test("is unknown, never 0, with the remedy once", async () => {
+    const path = await storeWith(sampleRecord(1, { costNanos: null }));
+    const report = (await run(["report", "--db", path, "--by", "source"])).text;
+    expect(report).toContain("Cost       unknown (1 attempt used tokens, none has a price)");
+    expect(report).not.toContain("0.00");
+    expect(report.match(/PGW_PRICING_PATH/g)).toHaveLength(1);
+    const books = (await run(["reconcile", "--db", path])).text;
+    expect(books).toContain("Money      unknown (1 attempt used tokens, none has a price)");
+    expect(books).toContain("PGW_PRICING_PATH");
+  });
+
+  test("stands beside what is known", async () => {
+    const known = sampleRecord(1, { requestId: "a", costNanos: 1_230_000_000n });
+    const path = await storeWith(known, sampleRecord(2, { requestId: "b", costNanos: null }));
+    const sum = "1.23 + 1 attempt without a price (of 2 that used tokens)";
+    expect((await run(["report", "--db", path])).text).toContain(`Cost       ${sum}`);
+    expect((await run(["reconcile", "--db", path])).text).toContain(`Money      ${sum}`);
+  });
+});
+
+test("cancelled calls have a line of their own, and rows without a source say what they are", async () => {
+  const cancelled = { outcome: "cancelled", error: "cancelled: Interrupted." } as const;
+  const path = await storeWith(
+    sampleRecord(1, { requestId: "a" }),
+    sampleRecord(2, { requestId: "b", ...cancelled, attempt: null, sourceName: null, costNanos: null }),
+  );
+  const { text } = await run(["report", "--db", path, "--by", "source"]);
+  expect(text).toContain("Calls      1, 100.0 % answered");
+  expect(text).toContain("Cancelled  1 call stopped by the caller");
+  expect(text).toMatch(/\(no source\)\s+0\s+–\s+1\s/);
+  expect(text).toContain("(no source): calls that ended without a source's answer");
+  expect(text).not.toContain("Most frequent errors");
+});
+
+test("tables fit the terminal: columns leave, then long texts are cut", async () => {
+  const error = `acme_1 transient failure: ${"no route to host ".repeat(8)}`;
+  const failed = { requestId: "a", sourceName: "s".repeat(60), outcome: "transient", error, statusCode: 0 } as const;
+  const path = await storeWith(sampleRecord(1, failed));
+  for (const columns of [60, 80, 100, 240]) {
+    const { text } = await run(["report", "--db", path, "--by", "source"], { columns });
+    const tables = text.slice(text.indexOf("By source")).split("\n");
+    const isNote = (line: string) => line.includes("no room for");
+    for (const line of tables) if (!isNote(line)) expect(line.length).toBeLessThanOrEqual(columns);
+    expect(tables.some(isNote)).toBe(columns < 240);
+    expect(text).toMatch(/transient\s+–\s+acme_1.*…/);
+  }
+  expect((await run(["report", "--db", path, "--by", "source"])).text).toContain("s".repeat(60));
+});
+
+test("help: sentences, exit codes, each default once", async () => {
+  for (const command of ["report", "reconcile"]) {
+    const { text } = await run([command, "--help"]);
+    expect(text).toMatch(/\n\n[A-Z][^.]+\.\n\nOptions/);
+    expect(text).toContain("Exit code 1");
+    expect(text).not.toContain("3600000");
+  }
+});
+
+async function storeWith(...records: Parameters<JsonlRecorder["record"]>[0][]): Promise<string> {
+  const path = join(folder, "own.jsonl");
+  const recorder = new JsonlRecorder(path);
+  for (const record of records) recorder.record(record, false);
+  await recorder.close();
+  return path;
+}
 
 describe("reconcile", () => {
   test("says what it repaired and that the books balance", async () => {

@@ -133,7 +133,13 @@ function hasKeys(value: object | undefined): boolean {
 }
 
 function canonicalOrNull(value: object): string | null {
-  return hasKeys(value) ? canonicalJson(value) : null;
+  if (!hasKeys(value)) return null;
+  try {
+    return canonicalJson(value);
+  } catch {
+    // A description must never fail a call: what is nested deeper than the canonical form allows is kept as it is.
+    return JSON.stringify(value);
+  }
 }
 
 /** What nearly every call has, written directly: the general way would cost more than the admission. null = not that simple. */

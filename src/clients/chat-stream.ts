@@ -2,6 +2,7 @@ import type { ChatCompletion, ChatEvent, ChatRequest, ChatResponse } from "../do
 import type { Opened } from "../governance/operation.js";
 import { onSignal } from "../governance/signal-hub.js";
 import type { ChatAttempt, ChatSink, ChatTransport } from "../ports/transport.js";
+import { checkSignal } from "./chat-request.js";
 
 /**
  * A governed stream. Lazy: nothing is admitted or sent before the first `next()` or `.final` (spec 11).
@@ -102,17 +103,13 @@ export function createChatStream(
   }
 
   async function runToEnd(): Promise<ChatResponse> {
+    let leaveSignal: (() => void) | undefined;
+    let entered = false;
     try {
       lifetime.enter();
-    } catch (error) {
-      fail(error);
-      throw error;
-    }
-    const { signal } = request;
-    const abort = (reason: unknown): void => controller.abort(reason);
-    if (signal?.aborted === true) abort(signal.reason);
-    const leaveSignal = signal === undefined || signal.aborted ? undefined : onSignal(signal, abort);
-    try {
+      entered = true;
+      checkSignal(request, "chat_stream");
+      leaveSignal = followSignal(request.signal);
       const opened = await run(open, controller.signal);
       const response = await opened.ended;
       deliver([
@@ -127,8 +124,13 @@ export function createChatStream(
       throw error;
     } finally {
       leaveSignal?.();
-      lifetime.leave();
+      if (entered) lifetime.leave();
     }
+  }
+
+  function followSignal(signal: AbortSignal | undefined): (() => void) | undefined {
+    if (signal?.aborted === true) controller.abort(signal.reason);
+    return signal === undefined || signal.aborted ? undefined : onSignal(signal, (reason) => controller.abort(reason));
   }
 
   function fail(error: unknown): void {

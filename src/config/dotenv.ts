@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { readFileSync, statSync } from "node:fs";
 import { parseEnv } from "node:util";
 import { ConfigError, type ConfigProblem } from "../errors.js";
 
@@ -55,8 +55,13 @@ export function readDotEnv(path: string): Readonly<Record<string, string>> {
   return parseDotEnv(readText(path)).values;
 }
 
+const MAX_FILE_BYTES = 16 * 1_024 * 1_024;
+
 export function readText(path: string): string {
   try {
+    // A device may never end, and no configuration is this long.
+    const { size } = statSync(path);
+    if (statSync(path).isCharacterDevice() || size > MAX_FILE_BYTES) throw new Error("not a configuration file");
     return readFileSync(path, "utf8");
   } catch (error) {
     throw new ConfigError([unreadable(path, error)]);

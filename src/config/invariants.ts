@@ -145,7 +145,8 @@ function idleSettings(subject: Subject): ConfigNote[] {
       text: `${labels.value("breaker.cooldownMs", cooldownMs)} is above ${max}, which wins`,
     });
   }
-  if (config.selector === "health_aware") {
+  // The default needs no remark: nobody chose it for what its name says.
+  if (config.selector === "health_aware" && config.sources.length > 0 && labels.given("selector") !== undefined) {
     const text = "health_aware acts as least-inflight by used fraction in this version";
     notes.push({ key: labels.key("selector"), level: "note", text });
   }

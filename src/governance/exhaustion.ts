@@ -16,7 +16,7 @@ import {
   reasonsFromSnapshot,
   smallestWaitMs,
 } from "./call-ends.js";
-import { interruptionError } from "./permit.js";
+import { interruptionError, orInterrupted } from "./permit.js";
 
 /** The end of a call whose last attempt failed, with every source's reason. */
 export async function endAfter(call: Call, reason: UnavailableReason, error: Error): Promise<AllSourcesExhausted> {
@@ -80,8 +80,9 @@ async function untriedIsReady(call: Call): Promise<boolean> {
 /** Only explains and refines: a governor that can't answer must not hide the failure that is being told. */
 async function sourcesNow(call: Call): Promise<readonly SourceSnapshot[]> {
   try {
-    return (await call.environment.dispatcher.snapshot()).sources;
+    return (await orInterrupted(call, call.environment.dispatcher.snapshot())).sources;
   } catch {
+    if (call.interrupt.fired !== null) throw interruptionError(call, call.interrupt.fired);
     return [];
   }
 }

@@ -8,7 +8,7 @@ import { endAfter, pauseBeforeRetry } from "./exhaustion.js";
 import type { Interruption } from "./interrupt.js";
 import { nextStep } from "./next-step.js";
 import type { Answered, CallOptions, Governed, Opened, Operation, PartialFacts } from "./operation.js";
-import { getPermit, interruptionError, type Permit, stallError } from "./permit.js";
+import { getPermit, interruptionError, orInterrupted, type Permit, stallError } from "./permit.js";
 import { costOf, recordAnswer, recordFailure, recordTerminal } from "./rows.js";
 import { settleAttempt, tokensOfFailure } from "./settle.js";
 import { unsentSettle } from "./unsent.js";
@@ -53,7 +53,7 @@ async function attemptUntilOpened(call: Call): Promise<Governed<unknown, unknown
   if (!call.sources.every((source) => fits(call, source))) keepSources(call, (source) => fits(call, source));
   if (call.sources.length === 0) throw tooLarge(call);
   for (;;) {
-    const stall = call.attempts > 0 ? await stallError(call) : null;
+    const stall = call.attempts > 0 ? await orInterrupted(call, stallError(call)) : null;
     if (stall !== null) throw stall;
     if (call.interrupt.fired !== null) throw interruptionError(call, call.interrupt.fired);
     const answer = getPermit(call, runtime.uuid());

@@ -34,7 +34,7 @@ export function getPermit(call: Call, leaseId: string): Permit | Promise<Permit>
 async function getOrderedPermit(call: Call, leaseId: string, selector: Selector): Promise<Permit> {
   const { dispatcher, runtime } = call.environment;
   const askedMs = runtime.now();
-  const snapshot = await dispatcher.snapshot();
+  const snapshot = await orInterrupted(call, dispatcher.snapshot());
   if (call.interrupt.fired !== null) throw interruptionError(call, call.interrupt.fired);
   const order = orderBy(call, selector, snapshot);
   const entry = new CallEntry(call, wantFor(call, leaseId, order ?? call.candidates, order !== null));
@@ -173,4 +173,13 @@ export async function stallError(call: Call): Promise<Error | null> {
 /** The caller's own reason passes untouched; a deadline is an end like the others. */
 export function interruptionError(call: Call, interruption: Interruption): unknown {
   return interruption.kind === "caller" ? interruption.reason : deadlinePassed(call);
+}
+
+/** The answer, or the interruption that comes first: a store that hangs must not hold a caller who left. */
+export function orInterrupted<T>(call: Call, work: T | Promise<T>): T | Promise<T> {
+  if (!(work instanceof Promise)) return work;
+  return new Promise((resolve, reject) => {
+    const stopListening = call.interrupt.listen((interruption) => reject(interruptionError(call, interruption)));
+    work.finally(stopListening).then(resolve, reject);
+  });
 }

@@ -19,8 +19,10 @@ export function settleAttempt(
   attempt.settled = true;
   const { grant, call, source } = attempt;
   const { dispatcher, runtime } = call.environment;
+  const lastError = error === null || outcome === "cancelled" ? undefined : lastErrorOf(error);
   if (!attempt.sent && outcome !== "success") {
-    dispatcher.settle({ ...unsentSettle(grant), outcome: outcome === "failure" ? "failure" : "cancelled" });
+    // Nothing left, so the request slot comes back; a source that can't be reached has failed all the same.
+    dispatcher.settle({ ...unsentSettle(grant), outcome: outcome === "failure" ? "failure" : "cancelled", lastError });
     return;
   }
   dispatcher.settle({
@@ -36,7 +38,7 @@ export function settleAttempt(
     durationMs: runtime.now() - attempt.startedMs,
     retryAfterMs: retryAfterOf(error),
     rateLimited: TransientError.isInstance(error) && error.rateLimited === true ? "unknown" : undefined,
-    lastError: error === null || outcome === "cancelled" ? undefined : lastErrorOf(error),
+    lastError,
   });
 }
 

@@ -1,4 +1,5 @@
 import { type ColumnValue, createdAtMs, numberToNanos, type StoredRow } from "./columns.js";
+import { countPrice } from "./priced.js";
 
 export type DifferenceKind =
   /** A call with more than one row that ends it. */
@@ -38,6 +39,8 @@ export class Books {
   readonly unended = new Map<string, UnendedCall>();
   readonly differences: Difference[] = [];
   attempts = 0;
+  attemptsWithPrice = 0;
+  attemptsWithoutPrice = 0;
   costNanos = 0n;
   readonly #ended = new Set<string>();
   readonly #attemptNumbers = new Map<string, Set<number>>();
@@ -84,6 +87,7 @@ export class Books {
 
   #addAttempt(row: StoredRow, requestId: string): void {
     this.attempts += 1;
+    countPrice(this, row);
     // A socket that turned out dead sent nothing: its row shares the number of the attempt that followed.
     if (row.outcome === "stale_socket") return;
     const numbers = this.#attemptNumbers.get(requestId) ?? new Set();

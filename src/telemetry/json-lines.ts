@@ -52,7 +52,7 @@ export function parseTelemetryLine(line: string): TelemetryLine {
     const parsed: unknown = JSON.parse(line);
     if (typeof parsed !== "object" || parsed === null) return { kind: "unreadable" };
     const { open, call_id: callId } = parsed as Record<string, unknown>;
-    if (typeof open === "object" && open !== null) {
+    if (typeof open === "object" && open !== null && typeof (open as { call_id?: unknown }).call_id === "string") {
       return { kind: "open", open: openFromRow(open as Record<string, ColumnValue>) };
     }
     if (typeof callId !== "string") return { kind: "unreadable" };
@@ -60,6 +60,11 @@ export function parseTelemetryLine(line: string): TelemetryLine {
   } catch {
     return { kind: "unreadable" };
   }
+}
+
+/** Does an unreadable line look like the beginning of one of ours, which a kill cut off? */
+export function isTornLine(line: string): boolean {
+  return line.startsWith(`{"call_id":`) || line.startsWith(`{"open":{"call_id":`);
 }
 
 /** A row with every column, whatever an older store has. */

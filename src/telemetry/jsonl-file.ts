@@ -1,22 +1,29 @@
 import { closeSync, fstatSync, fsyncSync, openSync, readSync, writeSync } from "node:fs";
 import type { OpenAttempt } from "../domain/record.js";
 import { isSince, type StoredRow } from "./columns.js";
-import { parseTelemetryLine, readLines, rowLine } from "./json-lines.js";
-import type { RowFilter, StoreRepair, TelemetryFile } from "./store.js";
+import { isTornLine, parseTelemetryLine, readLines, rowLine } from "./json-lines.js";
+import { type RowFilter, type StoreRepair, type TelemetryFile, TelemetryFileError } from "./store.js";
 
-/** Reads telemetry lines; torn and foreign ones are passed over and counted. */
+/**
+ * Reads telemetry lines; torn and foreign ones are passed over and counted.
+ * A file of foreign lines alone is refused with TelemetryFileError once its rows were read.
+ */
 export function openJsonlFile(path: string): TelemetryFile {
   let unreadableLines = 0;
 
   async function* rows(filter: RowFilter = {}): AsyncGenerator<StoredRow> {
     unreadableLines = 0;
+    let isOurs = false;
     for await (const text of readLines(path)) {
       if (text.trim() === "") continue;
       const line = parseTelemetryLine(text);
       if (line.kind === "unreadable") unreadableLines += 1;
+      isOurs ||= line.kind !== "unreadable" || isTornLine(text);
       if (line.kind !== "record" || !isSince(line.row, filter.sinceMs)) continue;
       if (filter.sessionId === undefined || line.row.session_id === filter.sessionId) yield line.row;
     }
+    // Nothing but foreign lines: empty books of it would say that all is well.
+    if (unreadableLines > 0 && !isOurs) throw TelemetryFileError.foreign(path, "none of its lines is a telemetry row");
   }
 
   async function openAttempts(): Promise<OpenAttempt[]> {

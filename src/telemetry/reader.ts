@@ -18,10 +18,11 @@ export function openTelemetryFile(path: string, options: { readonly table?: stri
       return openSqliteFile(existing, options.table);
     case "jsonl":
       return openJsonlFile(existing);
-    default: {
-      const problem = "is neither a SQLite database nor JSONL telemetry, or its beginning is damaged";
-      throw new TelemetryFileError(existing, problem, "Give the file that PGW_TELEMETRY_* or --db names");
-    }
+    default:
+      throw TelemetryFileError.foreign(
+        existing,
+        "it is neither a SQLite database nor JSONL telemetry, or its beginning is damaged",
+      );
   }
 }
 

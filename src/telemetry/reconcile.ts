@@ -35,8 +35,12 @@ export interface ReconcileReport {
   readonly openAttempts: number;
   readonly openTokens: number;
   readonly attempts: number;
-  /** Sum over all rows. */
+  /** Sum of the known costs of all rows. */
   readonly cost: number;
+  /** Attempts that used tokens and whose price is known. */
+  readonly attemptsWithPrice: number;
+  /** Attempts that used tokens but whose price is unknown. */
+  readonly attemptsWithoutPrice: number;
   /** What this run added. */
   readonly repaired: {
     /** Attempts sent, outcome unknown, possibly billed. */
@@ -228,6 +232,8 @@ function summarise(file: TelemetryFile, books: Books, living: readonly OpenAttem
     openTokens: living.reduce((sum, open) => sum + open.estTokens, 0),
     attempts: books.attempts,
     cost: nanosToNumber(books.costNanos),
+    attemptsWithPrice: books.attemptsWithPrice,
+    attemptsWithoutPrice: books.attemptsWithoutPrice,
     repaired: { abandoned: repair.abandoned, answered: repair.answered, ended: repair.ended },
     unreadableLines: file.unreadableLines,
     differences: books.differences,

@@ -60,16 +60,36 @@ describe("report", () => {
     expect(total.cost).toBe(0.0015);
     expect(total.attemptsWithoutPrice).toBe(2);
     expect(total.latencyMs).toEqual({ p50: 100, p95: 300, p99: 300 });
-    expect(total.retries).toEqual({ attempts: 2, tokens: 20, cost: 0.0005, timeMs: 4_000 });
+    expect(total.attemptsWithPrice).toBe(2);
+    const price = { attemptsWithPrice: 1, attemptsWithoutPrice: 1 };
+    expect(total.retries).toEqual({ attempts: 2, tokens: 20, cost: 0.0005, timeMs: 4_000, ...price });
   });
 
   test("errors that differ only in ids count together, most frequent first", () => {
     const { errors } = reportOf(rows);
-    expect(errors.map(({ count, outcome, statusCode }) => [count, outcome, statusCode])).toEqual([
-      [2, "transient", 200],
-      [1, "unavailable", 200],
+    expect(errors.map(({ count, outcome, statusCodes }) => [count, outcome, statusCodes])).toEqual([
+      [2, "transient", [200]],
+      [1, "unavailable", [200]],
     ]);
     expect(errors[0]?.sample).toContain("req_8f7a6b5c4d3e");
+  });
+
+  test("one failure with several statuses is one line; 0 is no status", () => {
+    const busy = { ...failed, error: "acme_1: busy" };
+    const { errors } = reportOf([503, 0, 500, 503].map((statusCode, index) => row(index, { ...busy, statusCode })));
+    expect(errors).toMatchObject([{ count: 4, statusCodes: [500, 503] }]);
+  });
+
+  test("cancelled calls are neither failures nor errors nor retries", () => {
+    const cancelled = { outcome: "cancelled", error: "cancelled: Interrupted.", costNanos: null } as const;
+    const { total, errors } = reportOf([
+      row(1, { requestId: "a" }),
+      row(2, { requestId: "b", ...cancelled }),
+      row(3, { requestId: "c", ...cancelled, attempt: null, sourceName: null }),
+    ]);
+    expect(total).toMatchObject({ calls: 3, answered: 1, cancelled: 2, successRate: 1, attempts: 2 });
+    expect(total.retries.attempts).toBe(0);
+    expect(errors).toEqual([]);
   });
 
   test("groups by source, model, scope, session and day", () => {

@@ -1,4 +1,5 @@
 import { createdAtMs, nanosToNumber, numberToNanos, type StoredRow } from "./columns.js";
+import { countPrice } from "./priced.js";
 
 export type ReportGrouping = "model" | "source" | "session" | "scope" | "day";
 export const REPORT_GROUPINGS: readonly ReportGrouping[] = ["model", "source", "session", "scope", "day"];
@@ -16,7 +17,9 @@ export interface ReportGroup {
   readonly calls: number;
   /** Answered calls, cache hits included. */
   readonly answered: number;
-  /** Answered share of the calls; null without calls. */
+  /** Calls their caller stopped: neither answered nor failed. */
+  readonly cancelled: number;
+  /** Answered share of the calls that were not cancelled; null without any. */
   readonly successRate: number | null;
   /** Rows of sent requests. */
   readonly attempts: number;
@@ -25,20 +28,31 @@ export interface ReportGroup {
   readonly tokens: { prompt: number; cached: number; reasoning: number; completion: number };
   /** Sum of the known costs. */
   readonly cost: number;
+  /** Attempts that used tokens and whose price is known. */
+  readonly attemptsWithPrice: number;
   /** Attempts that used tokens but whose price is unknown. */
   readonly attemptsWithoutPrice: number;
   /** Over successful attempts; null when there is none. */
   readonly latencyMs: Percentiles | null;
   readonly ttftMs: Percentiles | null;
-  /** Attempts that gave no answer, and what they took. */
-  readonly retries: { attempts: number; tokens: number; cost: number; timeMs: number };
+  /** Attempts that failed, and what they took; cancelled ones are not failures. */
+  readonly retries: FailedAttempts & { readonly cost: number };
+}
+
+interface FailedAttempts {
+  attempts: number;
+  tokens: number;
+  attemptsWithPrice: number;
+  attemptsWithoutPrice: number;
+  timeMs: number;
 }
 
 export interface ReportError {
   /** The message with ids and long numbers removed, so that equal failures count together. */
   readonly error: string;
   readonly outcome: string;
-  readonly statusCode: number | null;
+  /** HTTP statuses it came with, ascending; empty when no answer had begun. */
+  readonly statusCodes: readonly number[];
   readonly count: number;
   /** One message as it was recorded. */
   readonly sample: string;
@@ -62,15 +76,19 @@ interface Group {
   key: string | null;
   calls: number;
   answered: number;
+  cancelled: number;
   attempts: number;
   cacheHits: number;
   tokens: { prompt: number; cached: number; reasoning: number; completion: number };
   costNanos: bigint;
+  attemptsWithPrice: number;
   attemptsWithoutPrice: number;
   latencies: number[];
   ttfts: number[];
-  retries: { attempts: number; tokens: number; costNanos: bigint; timeMs: number };
+  retries: FailedAttempts & { costNanos: bigint };
 }
+
+type ErrorKind = ReportError & { count: number; statusCodes: number[] };
 
 const TOP_ERRORS = 10;
 const MAX_ERROR_KINDS = 5_000;
@@ -79,7 +97,7 @@ const MAX_ERROR_KINDS = 5_000;
 export function createReport(by?: ReportGrouping): ReportBuilder {
   const total = emptyGroup(null);
   const groups = new Map<string | null, Group>();
-  const errors = new Map<string, ReportError & { count: number }>();
+  const errors = new Map<string, ErrorKind>();
   let firstAtMs: number | null = null;
   let lastAtMs: number | null = null;
 
@@ -109,14 +127,16 @@ function emptyGroup(key: string | null): Group {
     key,
     calls: 0,
     answered: 0,
+    cancelled: 0,
     attempts: 0,
     cacheHits: 0,
     tokens: { prompt: 0, cached: 0, reasoning: 0, completion: 0 },
     costNanos: 0n,
+    attemptsWithPrice: 0,
     attemptsWithoutPrice: 0,
     latencies: [],
     ttfts: [],
-    retries: { attempts: 0, tokens: 0, costNanos: 0n, timeMs: 0 },
+    retries: { attempts: 0, tokens: 0, attemptsWithPrice: 0, attemptsWithoutPrice: 0, costNanos: 0n, timeMs: 0 },
   };
 }
 
@@ -157,6 +177,7 @@ function addTo(group: Group, row: StoredRow): void {
   if (isFinal(row)) {
     group.calls += 1;
     if (answered) group.answered += 1;
+    else if (outcome === "cancelled") group.cancelled += 1;
   }
   if (outcome === "cache_hit") group.cacheHits += 1;
   group.costNanos += costNanos ?? 0n;
@@ -172,28 +193,35 @@ function addAttempt(group: Group, row: StoredRow, outcome: string, costNanos: bi
   group.tokens.completion += completion;
   group.tokens.cached += number(row.cached_prompt_tokens);
   group.tokens.reasoning += number(row.reasoning_tokens);
-  if (costNanos === null && prompt + completion > 0) group.attemptsWithoutPrice += 1;
+  countPrice(group, row);
   if (outcome === "success") {
     if (typeof row.latency_ms === "number") group.latencies.push(row.latency_ms);
     if (typeof row.ttft_ms === "number") group.ttfts.push(row.ttft_ms);
     return;
   }
+  if (outcome === "cancelled") return;
+  countPrice(group.retries, row);
   group.retries.attempts += 1;
   group.retries.tokens += prompt + completion;
   group.retries.costNanos += costNanos ?? 0n;
   group.retries.timeMs += number(row.latency_ms);
 }
 
-function addError(errors: Map<string, ReportError & { count: number }>, row: StoredRow): void {
-  if (row.error === null) return;
-  const error = withoutIds(String(row.error));
+function addError(errors: Map<string, ErrorKind>, row: StoredRow): void {
   const outcome = outcomeOf(row);
-  const statusCode = typeof row.status_code === "number" ? row.status_code : null;
-  const key = `${outcome}\0${statusCode}\0${error}`;
-  const known = errors.get(key);
-  if (known !== undefined) known.count += 1;
-  else if (errors.size < MAX_ERROR_KINDS)
-    errors.set(key, { error, outcome, statusCode, count: 1, sample: String(row.error) });
+  // A call that its own caller stopped is no failure.
+  if (row.error === null || outcome === "cancelled") return;
+  const error = withoutIds(String(row.error));
+  const key = `${outcome}\0${error}`;
+  const kind = errors.get(key) ?? { error, outcome, statusCodes: [], count: 0, sample: String(row.error) };
+  if (kind.count === 0 && errors.size >= MAX_ERROR_KINDS) return;
+  kind.count += 1;
+  // 0 = the connection ended before a status.
+  const status = number(row.status_code);
+  if (status > 0 && !kind.statusCodes.includes(status)) {
+    kind.statusCodes = [...kind.statusCodes, status].sort((left, right) => left - right);
+  }
+  errors.set(key, kind);
 }
 
 const UUID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/gi;
@@ -201,26 +229,23 @@ const UUID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/gi;
 const LONG_ID = /\b(?=[\w-]*\d)[\w-]{12,}\b/g;
 const NUMBERS = /\d+(?:\.\d+)?/g;
 
-/** A request id or a waiting time must not make each failure a kind of its own. The status stays: it has its own field. */
+/** A request id, a waiting time or a status must not make each failure a kind of its own. */
 function withoutIds(error: string): string {
   return error.replace(UUID, "…").replace(LONG_ID, "…").replace(NUMBERS, "#");
 }
 
 function finished(group: Group): ReportGroup {
   const { costNanos, latencies, ttfts, retries, ...rest } = group;
+  const { costNanos: retryCostNanos, ...failed } = retries;
+  const tried = group.calls - group.cancelled;
   return {
     ...rest,
-    successRate: group.calls === 0 ? null : group.answered / group.calls,
+    successRate: tried === 0 ? null : group.answered / tried,
     attemptsPerCall: group.calls === 0 ? null : group.attempts / group.calls,
     cost: nanosToNumber(costNanos),
     latencyMs: percentiles(latencies),
     ttftMs: percentiles(ttfts),
-    retries: {
-      attempts: retries.attempts,
-      tokens: retries.tokens,
-      cost: nanosToNumber(retries.costNanos),
-      timeMs: Math.round(retries.timeMs),
-    },
+    retries: { ...failed, cost: nanosToNumber(retryCostNanos), timeMs: Math.round(retries.timeMs) },
   };
 }
 

@@ -34,9 +34,15 @@ export interface TelemetryFile {
 export class TelemetryFileError extends Error {
   readonly path: string;
 
-  constructor(path: string, problem: string, remedy: string) {
-    super(`Telemetry file ${path}: ${problem}. ${remedy}`);
+  constructor(path: string, problem: string, remedy: string, message = `Telemetry file ${path}: ${problem}`) {
+    super(`${message}. ${remedy}`);
     this.name = "TelemetryFileError";
     this.path = path;
+  }
+
+  /** The file can be read and is something else. */
+  static foreign(path: string, reason: string): TelemetryFileError {
+    const remedy = "Give the file that PGW_TELEMETRY_* or --db names";
+    return new TelemetryFileError(path, reason, remedy, `${path} is not a telemetry file: ${reason}`);
   }
 }

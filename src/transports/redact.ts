@@ -23,7 +23,9 @@ function formsOf(secret: string): string[] {
  * half a key at the end of a digest would no longer be recognised.
  */
 export function createRedactor(source: SourceConfig): Redact {
-  const secrets = [source.apiKey.reveal()].filter((key) => key !== "none");
+  const key = source.apiKey.reveal();
+  // As a whole header too: in base64 the key inside it looks different.
+  const secrets = key === "none" ? [] : [key, `Bearer ${key}`];
   for (const [name, value] of Object.entries(source.headers)) {
     if (SECRET_HEADER.test(name)) secrets.push(value, value.replace(/^(Bearer|Basic)\s+/i, ""));
   }

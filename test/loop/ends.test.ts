@@ -332,6 +332,18 @@ describe.each(GOVERNOR_KINDS)("which sources a call tries (%s governor)", (gover
     expect((await kernel.run(client.chat({ ...hi, failover: "on" }))).attempts).toBe(2);
   });
 
+  it("a source that turned out dead leaves the call for good, also when its re-check is due while the call waits", async () => {
+    const { kernel, client, transport } = simulate({
+      sources: [{ model: "m" }, { ...patient, model: "full", maxConcurrency: 1, priority: 1 }],
+      script: ({ source }) => (source.name === "s_1" ? { afterMs: 10, error: deadKey() } : { afterMs: 100_000 }),
+    });
+    const holder = client.chat({ ...hi, model: "full" });
+    await kernel.advance(1);
+    expect((await kernel.run(client.chat(hi))).sourceName).toBe("s_2");
+    expect(transport.sends.map((send) => send.source)).toEqual(["s_2", "s_1", "s_2"]);
+    await kernel.run(holder);
+  });
+
   it("dead sources cost no attempt: maxAttempts 2 outlives five dead keys and one server error", async () => {
     const { kernel, client } = simulate({
       sources: [{}, {}, {}, {}, {}, {}],

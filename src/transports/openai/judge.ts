@@ -70,7 +70,8 @@ function judgeEmpty(input: JudgeInput, primary: ChatChoice): PolyGatewayError {
     );
   }
   const what = primary.thinking === "" ? "nothing" : "only reasoning and no answer";
-  return transientEnd(input, "empty", `the answer ended with ${what} (finish_reason ${primary.rawFinishReason})`);
+  const end = input.redact(String(primary.rawFinishReason).slice(0, 100));
+  return transientEnd(input, "empty", `the answer ended with ${what} (finish_reason ${end})`);
 }
 
 /** A whole answer, or the error to throw. Call it when the provider has ended the answer properly. */

@@ -6,11 +6,14 @@ function isFields(value: unknown): value is Fields {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
+/** No answer has more tokens than this; a larger count is a fault of the provider and must not lock a token limit for ages. */
+const MAX_PLAUSIBLE_TOKENS = 100_000_000;
+
 /** A token count, numeric strings included; undefined for everything that can't be one. */
 function count(value: unknown): number | undefined {
   const number = typeof value === "string" && value.trim() !== "" ? Number(value) : value;
-  if (typeof number !== "number" || !Number.isFinite(number) || number < 0) return undefined;
-  return Math.min(Math.round(number), Number.MAX_SAFE_INTEGER);
+  if (typeof number !== "number" || !(number >= 0 && number <= MAX_PLAUSIBLE_TOKENS)) return undefined;
+  return Math.round(number);
 }
 
 function firstCount(...values: unknown[]): number | undefined {
@@ -71,7 +74,7 @@ export function normaliseUsage(raw: unknown): Usage | null {
   return {
     promptTokens: prompt,
     completionTokens: completion,
-    totalTokens: Math.min(Math.max(total ?? 0, prompt + completion), Number.MAX_SAFE_INTEGER),
+    totalTokens: Math.max(total ?? 0, prompt + completion),
     reasoningTokens: reasoning ?? null,
     cachedPromptTokens: cached ?? null,
     source: "measured",
