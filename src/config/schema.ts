@@ -1,6 +1,13 @@
-import type { BackpressureConfig, BreakerConfig, Failover, RetryConfig, SelectorName } from "../domain/scope.js";
+import {
+  type BackpressureConfig,
+  BREAKER_DEFAULTS,
+  type BreakerConfig,
+  type Failover,
+  type RetryConfig,
+  type SelectorName,
+} from "../domain/scope.js";
 import { Secret } from "../domain/secret.js";
-import type { LimitConfig, SourceConfig } from "../domain/source.js";
+import { type LimitConfig, NO_LIMITS, type SourceConfig } from "../domain/source.js";
 import type { CaptureMode } from "../ports/recorder.js";
 import type { LogLevel } from "../ports/runtime.js";
 import { choice, duration, type Field, type Fields, flag, integer, number, optional } from "./field.js";
@@ -11,19 +18,33 @@ import type { Durability, JournalMode } from "./options.js";
  * are all made from these tables.
  */
 const LIMIT_FIELDS: Fields<LimitConfig> = {
-  maxConcurrency: integer("MAX_CONCURRENCY", 0, "Calls in flight at once; 0 = no limit"),
-  rpm: integer("RPM", 0, "Requests per minute; 0 = no limit"),
-  tpm: integer("TPM", 0, "Tokens per minute; 0 = no limit"),
-  limitRule: choice("LIMIT_RULE", ["smooth", "window"], "smooth", "smooth: paced; window: counted per aligned minute"),
-  strict: flag("STRICT", true, "With smooth: no 60 s ever holds more than the limit; off allows short bursts on top"),
-  burstS: number("BURST_S", 1, "Seconds of the request rate allowed at once; only when STRICT is off", {
+  maxConcurrency: integer("MAX_CONCURRENCY", NO_LIMITS.maxConcurrency, "Calls in flight at once; 0 = no limit"),
+  rpm: integer("RPM", NO_LIMITS.rpm, "Requests per minute; 0 = no limit"),
+  tpm: integer("TPM", NO_LIMITS.tpm, "Tokens per minute; 0 = no limit"),
+  limitRule: choice(
+    "LIMIT_RULE",
+    ["smooth", "window"],
+    NO_LIMITS.limitRule,
+    "smooth: paced; window: counted per aligned minute",
+  ),
+  strict: flag(
+    "STRICT",
+    NO_LIMITS.strict,
+    "With smooth: no 60 s ever holds more than the limit; off allows short bursts on top",
+  ),
+  burstS: number("BURST_S", NO_LIMITS.burstS, "Seconds of the request rate allowed at once; only when STRICT is off", {
     max: 60,
     unit: "seconds",
   }),
-  burstTokensS: number("BURST_TOKENS_S", 3, "Seconds of the token rate allowed at once; only when STRICT is off", {
-    max: 60,
-    unit: "seconds",
-  }),
+  burstTokensS: number(
+    "BURST_TOKENS_S",
+    NO_LIMITS.burstTokensS,
+    "Seconds of the token rate allowed at once; only when STRICT is off",
+    {
+      max: 60,
+      unit: "seconds",
+    },
+  ),
 };
 
 type SourceSettings = SourceConfig & { readonly disabled: boolean };
@@ -111,12 +132,25 @@ export const RETRY_FIELDS: Fields<RetryConfig> = {
 };
 
 export const BREAKER_FIELDS: Fields<BreakerConfig> = {
-  failThreshold: integer("FAIL_THRESHOLD", 5, "Failures in a row that open the breaker", { min: 1, max: 1_000_000 }),
-  failRate: number("FAIL_RATE", 0.5, "Share of failures over the window that opens it", { above: 0, max: 1 }),
-  minSamples: integer("MIN_SAMPLES", 20, "Attempts in the window before the share counts", { min: 1, max: 1_000_000 }),
-  windowMs: duration("WINDOW_S", 60_000, "Length of that window", { min: 1_000, max: 3_600_000 }),
-  cooldownMs: duration("COOLDOWN_S", 4_000, "First open time; × 1.7 a trip, ± 10 %; 0 = probe at once"),
-  cooldownMaxMs: duration("COOLDOWN_MAX_S", 30_000, "Longest open time"),
+  failThreshold: integer("FAIL_THRESHOLD", BREAKER_DEFAULTS.failThreshold, "Failures in a row that open the breaker", {
+    min: 1,
+    max: 1_000_000,
+  }),
+  failRate: number("FAIL_RATE", BREAKER_DEFAULTS.failRate, "Share of failures over the window that opens it", {
+    above: 0,
+    max: 1,
+  }),
+  minSamples: integer("MIN_SAMPLES", BREAKER_DEFAULTS.minSamples, "Attempts in the window before the share counts", {
+    min: 1,
+    max: 1_000_000,
+  }),
+  windowMs: duration("WINDOW_S", BREAKER_DEFAULTS.windowMs, "Length of that window", { min: 1_000, max: 3_600_000 }),
+  cooldownMs: duration(
+    "COOLDOWN_S",
+    BREAKER_DEFAULTS.cooldownMs,
+    "First open time; × 1.7 a trip, ± 10 %; 0 = probe at once",
+  ),
+  cooldownMaxMs: duration("COOLDOWN_MAX_S", BREAKER_DEFAULTS.cooldownMaxMs, "Longest open time"),
 };
 
 export const BACKPRESSURE_FIELDS: Fields<BackpressureConfig> = {

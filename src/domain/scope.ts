@@ -49,3 +49,13 @@ export interface ScopeConfig {
   readonly leaseTtlMs: number;
   readonly leaseRenewal: boolean;
 }
+
+/** The defaults of spec 07. */
+export const BREAKER_DEFAULTS: BreakerConfig = {
+  failThreshold: 5,
+  failRate: 0.5,
+  minSamples: 20,
+  windowMs: 60_000,
+  cooldownMs: 4_000,
+  cooldownMaxMs: 30_000,
+};

@@ -52,3 +52,14 @@ export interface SourceConfig extends LimitConfig {
   /** Lower goes first; a higher tier is used only when no lower one has a free slot. */
   readonly priority: number;
 }
+
+/** The defaults of spec 07: no limit. */
+export const NO_LIMITS: LimitConfig = {
+  maxConcurrency: 0,
+  rpm: 0,
+  tpm: 0,
+  limitRule: "smooth",
+  strict: true,
+  burstS: 1,
+  burstTokensS: 3,
+};

@@ -3,10 +3,10 @@ import { cooldownWaitMs } from "../../domain/cooldown.js";
 import { requestsBooked, type StoreClock, tokensBooked } from "../../domain/gates/gate.js";
 import { inflightOf, renewLease } from "../../domain/leases.js";
 import { seededRandom } from "../../domain/random.js";
-import type { BreakerConfig, SelectorName } from "../../domain/scope.js";
+import { BREAKER_DEFAULTS, type BreakerConfig, type SelectorName } from "../../domain/scope.js";
 import { newScopeState, type ScopeState, type SourceState } from "../../domain/scope-state.js";
 import { hear, reclaimExpired, settle } from "../../domain/settlement.js";
-import type { LimitConfig, SourceConfig } from "../../domain/source.js";
+import { type LimitConfig, NO_LIMITS, type SourceConfig } from "../../domain/source.js";
 import { SourceNotConfiguredError } from "../../errors.js";
 import type {
   Governor,
@@ -32,25 +32,6 @@ export interface MemoryGovernorOptions {
   readonly leaseTtlMs?: number;
   readonly runtime: Runtime;
 }
-
-const NO_LIMITS: LimitConfig = {
-  maxConcurrency: 0,
-  rpm: 0,
-  tpm: 0,
-  limitRule: "smooth",
-  strict: true,
-  burstS: 1,
-  burstTokensS: 3,
-};
-
-const BREAKER_DEFAULTS: BreakerConfig = {
-  failThreshold: 5,
-  failRate: 0.5,
-  minSamples: 20,
-  windowMs: 60_000,
-  cooldownMs: 4_000,
-  cooldownMaxMs: 30_000,
-};
 
 const DEFAULT_LEASE_TTL_MS = 30_000;
 const NO_GRANTS: readonly Grant[] = [];
