@@ -6,17 +6,10 @@ import { addLease } from "./leases.js";
 import type { ScopeState, Standing } from "./scope-state.js";
 import { choose, noteTurn, withoutFailedHere } from "./selection.js";
 import { standingOf } from "./standing.js";
-import type { GateName, Grant, Passed, Refusal, Want } from "./tick.js";
+import { GATE_NAMES, type GateName, type Grant, type Passed, type Refusal, type Want } from "./tick.js";
 
 const NONE_PASSED: readonly Passed[] = [];
-const GATES: ReadonlySet<string> = new Set<GateName>([
-  "global_concurrency",
-  "concurrency",
-  "global_rpm",
-  "rpm",
-  "global_tpm",
-  "tpm",
-]);
+const GATES: ReadonlySet<string> = new Set(GATE_NAMES);
 
 /**
  * Decides the wants of one tick in their order. One that has to wait holds back the later ones that the governor would

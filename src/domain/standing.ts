@@ -4,7 +4,7 @@ import { cooldownWaitMs } from "./cooldown.js";
 import { requestWaitMs, type StoreClock, tokenWaitMs } from "./gates/gate.js";
 import { inflightOf, nextExpiryMs, nextExpiryOfMs } from "./leases.js";
 import type { ScopeState, SourceState, Standing } from "./scope-state.js";
-import type { Want } from "./tick.js";
+import { GATE_NAMES, type Want } from "./tick.js";
 
 /** The reservation of this want on this source: EST_TOKENS wins, nothing is reserved where no token gate is on. */
 export function reservation(state: ScopeState, source: SourceState, want: Want): number {
@@ -42,15 +42,6 @@ function breakerReason(source: SourceState): SourceReason {
   return source.breaker.dead ? "dead" : "breaker_open";
 }
 
-const GATE_REASONS: readonly SourceReason[] = [
-  "global_concurrency",
-  "concurrency",
-  "global_rpm",
-  "rpm",
-  "global_tpm",
-  "tpm",
-];
-
 /** The six gates in their order; the wait is the longest of them, the reason the first that refuses. */
 function gateStanding(
   state: ScopeState,
@@ -61,10 +52,10 @@ function gateStanding(
 ): Standing {
   let reason: SourceReason | null = null;
   let longestMs = 0;
-  for (let gate = 0; gate < GATE_REASONS.length; gate += 1) {
+  for (let gate = 0; gate < GATE_NAMES.length; gate += 1) {
     const waitMs = gateWaitMs(gate, state, source, clock, tokens);
     if (waitMs <= 0) continue;
-    reason ??= GATE_REASONS[gate]!;
+    reason ??= GATE_NAMES[gate]!;
     if (waitMs > longestMs) longestMs = waitMs;
   }
   return { source, waitMs: longestMs, reason, probe, tokens };

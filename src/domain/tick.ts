@@ -7,7 +7,9 @@ import type { SourceReason } from "../errors.js";
 export type LeaseId = string;
 export type SourceName = string;
 
-export type GateName = "global_concurrency" | "concurrency" | "global_rpm" | "rpm" | "global_tpm" | "tpm";
+/** The six gates in the order in which they are asked (spec 02 §3). */
+export const GATE_NAMES = ["global_concurrency", "concurrency", "global_rpm", "rpm", "global_tpm", "tpm"] as const;
+export type GateName = (typeof GATE_NAMES)[number];
 
 /** What an attempt taught about its source. */
 export type Outcome = "success" | "failure" | "alive" | "dead" | "cancelled";

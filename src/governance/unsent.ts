@@ -1,5 +1,7 @@
 import type { Grant, LeaseId, Settle, SourceName } from "../domain/tick.js";
 
+const UNUSED = { actualTokens: 0, sent: false, outcome: "cancelled", durationMs: 0 } as const;
+
 /** Gives back a permit of which nothing was used. */
 export function unsentSettle(grant: Grant): Settle {
   return {
@@ -9,10 +11,7 @@ export function unsentSettle(grant: Grant): Settle {
     probe: grant.probe,
     windowId: grant.windowId,
     reservedTokens: grant.reservedTokens,
-    actualTokens: 0,
-    sent: false,
-    outcome: "cancelled",
-    durationMs: 0,
+    ...UNUSED,
   };
 }
 
@@ -25,9 +24,6 @@ export function releaseSettle(leaseId: LeaseId, source: SourceName): Settle {
     probe: false,
     windowId: null,
     reservedTokens: 0,
-    actualTokens: 0,
-    sent: false,
-    outcome: "cancelled",
-    durationMs: 0,
+    ...UNUSED,
   };
 }
