@@ -77,7 +77,6 @@ export function tableLayout(table: string): TableLayout {
 }
 
 export type CallColumn = (typeof CALL_COLUMNS)[number]["name"];
-export type OpenColumn = (typeof OPEN_COLUMNS)[number]["name"];
 
 /** A row as it stands in a store. */
 export type StoredRow = Readonly<Record<CallColumn | "created_at", ColumnValue>>;

@@ -6,7 +6,7 @@ import type { RecorderStats } from "../ports/recorder.js";
 import type { RecordRenderer } from "./capture.js";
 import { openLine, recordLine } from "./json-lines.js";
 import { type LateRecorder, type RecorderProblem, renderNothing } from "./late-recorder.js";
-import { type Commit, type QueueEntry, RowQueue } from "./row-queue.js";
+import { type QueueEntry, RowQueue } from "./row-queue.js";
 
 export interface JsonlRecorderOptions {
   /** File that rows are appended to; created when missing, its folder is not. */
@@ -52,7 +52,9 @@ export class JsonlRecorder implements LateRecorder {
   }
 
   open(entry: OpenAttempt, commit: boolean): Promise<void> | undefined {
-    return this.#enqueue(commit, (wanted) => this.#queue.pushOpen(entry, wanted));
+    const committed = this.#queue.pushOpen(entry, commit);
+    this.#writeSoon();
+    return committed;
   }
 
   record(record: CallRecord, commit: boolean): Promise<void> | undefined {
@@ -60,7 +62,9 @@ export class JsonlRecorder implements LateRecorder {
   }
 
   recordLate(record: CallRecord, commit: boolean, render: RecordRenderer): Promise<void> | undefined {
-    return this.#enqueue(commit, (wanted) => this.#queue.pushRecord(record, render, wanted));
+    const committed = this.#queue.pushRecord(record, render, commit);
+    this.#writeSoon();
+    return committed;
   }
 
   onProblem(listener: (problem: RecorderProblem) => void): () => void {
@@ -87,17 +91,6 @@ export class JsonlRecorder implements LateRecorder {
 
   stats(): RecorderStats {
     return { written: this.#written, queued: this.#queue.size, dropped: this.#dropped };
-  }
-
-  #enqueue(commit: boolean, push: (commit: Commit | null) => void): Promise<void> | undefined {
-    if (!commit) {
-      push(null);
-      this.#writeSoon();
-      return undefined;
-    }
-    const committed = new Promise<void>((resolve, reject) => push({ resolve, reject }));
-    this.#writeSoon();
-    return committed;
   }
 
   #writeSoon(): void {

@@ -2,7 +2,7 @@ import type { CallRecord, OpenAttempt } from "../domain/record.js";
 import type { RecordRenderer } from "./capture.js";
 
 /** Told when an entry is durable or known to be lost. */
-export interface Commit {
+interface Commit {
   readonly resolve: () => void;
   readonly reject: (error: Error) => void;
 }
@@ -27,6 +27,17 @@ export interface RecordEntry {
 }
 
 export type QueueEntry = OpenEntry | RecordEntry;
+
+const NO_COMMIT = { commit: null, committed: undefined } as const;
+
+function commitOf(wanted: boolean): { commit: Commit | null; committed: Promise<void> | undefined } {
+  if (!wanted) return NO_COMMIT;
+  let commit: Commit | null = null;
+  const committed = new Promise<void>((resolve, reject) => {
+    commit = { resolve, reject };
+  });
+  return { commit, committed };
+}
 
 /**
  * Bounded first-in first-out queue in front of a store. A full queue loses its oldest entry.
@@ -66,17 +77,23 @@ export class RowQueue {
     return this.#entries[this.#head]?.seq ?? Number.POSITIVE_INFINITY;
   }
 
-  pushOpen(open: OpenAttempt, commit: Commit | null): void {
+  /** With `wanted`, the promise resolves when the row is durable and rejects when it is lost. */
+  pushOpen(open: OpenAttempt, wanted: boolean): Promise<void> | undefined {
+    const { commit, committed } = commitOf(wanted);
     const entry: OpenEntry = { kind: "open", seq: this.#nextSeq++, open, commit, skipped: false };
     this.#waitingOpens.set(open.callId, entry);
     this.#push(entry);
+    return committed;
   }
 
-  pushRecord(record: CallRecord, render: RecordRenderer, commit: Commit | null): void {
+  /** As `pushOpen`; an open row of the same attempt that still waits is skipped. */
+  pushRecord(record: CallRecord, render: RecordRenderer, wanted: boolean): Promise<void> | undefined {
+    const { commit, committed } = commitOf(wanted);
     const waiting = this.#waitingOpens.get(record.callId);
     if (waiting !== undefined) this.#skip(waiting);
     const closesOpen = waiting === undefined && this.#takenOpens.delete(record.callId);
     this.#push({ kind: "record", seq: this.#nextSeq++, record, render, commit, closesOpen });
+    return committed;
   }
 
   /** Takes up to `limit` entries from the front. */

@@ -3,7 +3,7 @@ import type { CallRecord, OpenAttempt } from "../domain/record.js";
 import type { RecorderStats } from "../ports/recorder.js";
 import type { RecordRenderer } from "./capture.js";
 import { type LateRecorder, type RecorderProblem, renderNothing } from "./late-recorder.js";
-import { type Commit, type QueueEntry, RowQueue } from "./row-queue.js";
+import { type QueueEntry, RowQueue } from "./row-queue.js";
 import { renderBatch } from "./sqlite-batch.js";
 import { findDriver } from "./sqlite-driver.js";
 import { type SqliteRecorderOptions, sqliteOptions } from "./sqlite-options.js";
@@ -74,7 +74,9 @@ export class SqliteRecorder implements LateRecorder {
   }
 
   open(entry: OpenAttempt, commit: boolean): Promise<void> | undefined {
-    return this.#enqueue(commit, (wanted) => this.#queue.pushOpen(entry, wanted));
+    const committed = this.#queue.pushOpen(entry, commit);
+    this.#queued(commit);
+    return committed;
   }
 
   record(record: CallRecord, commit: boolean): Promise<void> | undefined {
@@ -82,7 +84,9 @@ export class SqliteRecorder implements LateRecorder {
   }
 
   recordLate(record: CallRecord, commit: boolean, render: RecordRenderer): Promise<void> | undefined {
-    return this.#enqueue(commit, (wanted) => this.#queue.pushRecord(record, render, wanted));
+    const committed = this.#queue.pushRecord(record, render, commit);
+    this.#queued(commit);
+    return committed;
   }
 
   onProblem(listener: (problem: RecorderProblem) => void): () => void {
@@ -112,15 +116,12 @@ export class SqliteRecorder implements LateRecorder {
     return { written: this.#written, queued, dropped: this.#dropped, problem: this.#problem };
   }
 
-  #enqueue(commit: boolean, push: (commit: Commit | null) => void): Promise<void> | undefined {
-    if (!commit) {
-      push(null);
-      if (this.#inflight.length === 0 && (this.#queue.size >= FLUSH_ROWS || !this.#tickAsked)) this.#pumpSoon();
-      return undefined;
+  #queued(commit: boolean): void {
+    if (commit) {
+      if (!this.#scheduled) queueMicrotask(() => this.#pump());
+      return;
     }
-    const committed = new Promise<void>((resolve, reject) => push({ resolve, reject }));
-    if (!this.#scheduled) queueMicrotask(() => this.#pump());
-    return committed;
+    if (this.#inflight.length === 0 && (this.#queue.size >= FLUSH_ROWS || !this.#tickAsked)) this.#pumpSoon();
   }
 
   /** Later in this turn of the event loop: rendering and posting are no part of the call. */
