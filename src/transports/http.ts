@@ -1,12 +1,13 @@
 import { createRequire } from "node:module";
-import type { Dispatcher } from "undici";
+import { rawHeaders } from "./headers.js";
 import { contentCodings, createInflater, type Inflater } from "./inflate.js";
 import {
   type Connection,
-  createPool,
-  createProxyDispatcher,
+  type Connections,
+  createConnections,
+  createProxyConnections,
   type ProxyEnvironment,
-  type TrackedOptions,
+  type TrackedHandler,
   type Undici,
 } from "./pool.js";
 
@@ -26,7 +27,10 @@ export interface HttpRequest {
   readonly maxDecodedBytes: number;
 }
 
-export type HttpHeaders = Readonly<Record<string, string | string[] | undefined>>;
+export interface HttpHeaders {
+  /** First value of the header with this lower-case name. */
+  get(name: string): string | undefined;
+}
 
 export interface HttpFailure {
   /** `refused`: undici would not send the request at all. */
@@ -60,12 +64,6 @@ export interface HttpClient {
 
 const ABORTED = new Error("the attempt ended");
 
-/** First value of a header, or undefined. */
-export function headerValue(headers: HttpHeaders, name: string): string | undefined {
-  const value = headers[name];
-  return Array.isArray(value) ? value[0] : value;
-}
-
 // biome-ignore lint/suspicious/noControlCharactersInRegex: that's what is looked for
 const FORBIDDEN_IN_VALUE = /[\u0000-\u0008\u000a-\u001f\u007f]|[^\u0000-\u00ff]/;
 const HEADER_NAME = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/i;
@@ -83,12 +81,16 @@ function codeOf(error: Error): string {
   return String((error as NodeJS.ErrnoException).code ?? "");
 }
 
-class PooledExchange implements HttpExchange, Dispatcher.DispatchHandler {
+/**
+ * Implements undici's first handler interface, the one its own API methods use: the later one costs three objects
+ * and a parsed copy of all headers per answer, of which we read two.
+ */
+class PooledExchange implements HttpExchange, TrackedHandler {
   #connectionNow: (() => Connection | undefined) | undefined;
   #connection: Connection | undefined;
   readonly #observer: HttpObserver;
   readonly #maxDecodedBytes: number;
-  #controller: Dispatcher.DispatchController | undefined;
+  #abortRequest: ((reason?: Error) => void) | undefined;
   #inflater: Inflater | undefined;
   #ended = false;
   #sent = false;
@@ -127,10 +129,14 @@ class PooledExchange implements HttpExchange, Dispatcher.DispatchHandler {
     if (!this.#inflaterFull) this.#releaseReads();
   }
 
-  onRequestStart(controller: Dispatcher.DispatchController): void {
-    this.#controller = controller;
+  get wasRefused(): boolean {
+    return this.#ended && !this.#sent;
+  }
+
+  onConnect(abortRequest: (reason?: Error) => void): void {
+    this.#abortRequest = abortRequest;
     if (this.#ended) {
-      controller.abort(ABORTED);
+      abortRequest(ABORTED);
       return;
     }
     this.#connection = this.#connectionNow?.();
@@ -146,25 +152,29 @@ class PooledExchange implements HttpExchange, Dispatcher.DispatchHandler {
     this.#responseStarted = true;
   }
 
-  onResponseStart(_controller: Dispatcher.DispatchController, statusCode: number, headers: HttpHeaders): void {
+  onHeaders(statusCode: number, raw: Buffer[]): boolean {
     this.#responseStarted = true;
-    if (this.#ended || statusCode < 200) return;
-    const codings = contentCodings(headerValue(headers, "content-encoding"));
+    if (this.#ended || statusCode < 200) return true;
+    const headers = rawHeaders(raw);
+    const encoding = headers.get("content-encoding");
+    const codings = encoding === undefined ? [] : contentCodings(encoding);
     if (codings.length > 0) this.#inflater = this.#createInflater(codings);
     this.#observer.onHeaders(statusCode, headers);
+    return true;
   }
 
-  onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    if (this.#ended) return;
+  onData(chunk: Buffer): boolean {
+    if (this.#ended) return true;
     if (this.#inflater === undefined) {
       this.#observer.onData(chunk);
     } else if (!this.#inflater.write(chunk)) {
       this.#inflaterFull = true;
       this.#holdReads();
     }
+    return true;
   }
 
-  onResponseEnd(): void {
+  onComplete(): void {
     if (this.#ended) return;
     this.#releaseReads();
     // A body that only the end of the connection delimits also "ends" by a reset, says undici. It doesn't.
@@ -174,7 +184,7 @@ class PooledExchange implements HttpExchange, Dispatcher.DispatchHandler {
     else this.#inflater.end();
   }
 
-  onResponseError(_controller: Dispatcher.DispatchController | undefined, error: Error): void {
+  onError(error: Error): void {
     this.#fail(this.#describe(error));
   }
 
@@ -219,7 +229,7 @@ class PooledExchange implements HttpExchange, Dispatcher.DispatchHandler {
   /** Not by the controller where it can be helped: undici then opens a new connection for nothing. */
   #closeSocket(): void {
     if (this.#sent && this.#connection !== undefined) this.#connection.socket.destroy(ABORTED);
-    else this.#controller?.abort(ABORTED);
+    else this.#abortRequest?.(ABORTED);
   }
 
   #end(): void {
@@ -262,20 +272,20 @@ class PooledExchange implements HttpExchange, Dispatcher.DispatchHandler {
 
 /** undici is loaded at the first request. */
 export function createHttpClient(proxyEnv: ProxyEnvironment = {}): HttpClient {
-  const pools = new Map<string, Dispatcher>();
+  const origins = new Map<string, Connections>();
   const proxied = Boolean(proxyEnv.httpProxy || proxyEnv.httpsProxy);
   let undici: Undici | undefined;
   let closed = false;
 
-  function dispatcherFor(origin: string): Dispatcher {
+  function connectionsTo(origin: string): Connections {
     const key = proxied ? "proxy" : origin;
-    let dispatcher = pools.get(key);
-    if (dispatcher === undefined) {
+    let connections = origins.get(key);
+    if (connections === undefined) {
       undici ??= createRequire(import.meta.url)("undici") as Undici;
-      dispatcher = proxied ? createProxyDispatcher(undici, proxyEnv) : createPool(undici, origin);
-      pools.set(key, dispatcher);
+      connections = proxied ? createProxyConnections(undici, proxyEnv) : createConnections(undici, origin);
+      origins.set(key, connections);
     }
-    return dispatcher;
+    return connections;
   }
 
   return {
@@ -285,23 +295,15 @@ export function createHttpClient(proxyEnv: ProxyEnvironment = {}): HttpClient {
         observer.onFailure({ code: "network", message: "the transport is closed" });
         return exchange;
       }
-      const options: TrackedOptions = {
-        origin: request.origin,
-        path: request.path,
-        method: "POST",
-        headers: request.headers,
-        body: request.body,
-        headersTimeout: 0,
-        bodyTimeout: 0,
-        exchange,
-      };
-      dispatcherFor(request.origin).dispatch(options, exchange);
+      const { origin, path, headers, body } = request;
+      const options = { origin, path, method: "POST", headers, body, headersTimeout: 0, bodyTimeout: 0 } as const;
+      connectionsTo(origin).dispatch(options, exchange);
       return exchange;
     },
     async close() {
       closed = true;
-      const closing = [...pools.values()].map((dispatcher) => dispatcher.destroy());
-      pools.clear();
+      const closing = [...origins.values()].map((connections) => connections.destroy());
+      origins.clear();
       await Promise.all(closing);
     },
   };

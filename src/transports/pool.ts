@@ -1,5 +1,5 @@
 import type { Socket } from "node:net";
-import type { buildConnector, Client, Dispatcher, Pool } from "undici";
+import type { buildConnector, Client, Dispatcher } from "undici";
 
 /** undici pools whose clients tell each exchange the socket it runs on. */
 
@@ -21,17 +21,28 @@ export interface Connection {
   error: Error | undefined;
 }
 
-/** Dispatch options of an exchange that wants to know its socket. It exists only when the request is about to be written. */
-export interface TrackedOptions extends Dispatcher.DispatchOptions {
-  exchange?: { trackConnection(connectionNow: () => Connection | undefined): void };
+/** A handler that wants to know its socket, which exists only when the request is about to be written. */
+export interface TrackedHandler extends Dispatcher.DispatchHandler {
+  trackConnection(connectionNow: () => Connection | undefined): void;
+  /** It had its end before anything was sent. */
+  readonly wasRefused: boolean;
+}
+
+/** The connections to one origin, or to all of them through a proxy. */
+export interface Connections {
+  /** Sends as soon as a connection is free, opening one where none is. Failures reach the handler, never the caller. */
+  dispatch(options: Dispatcher.DispatchOptions, handler: TrackedHandler): void;
+  /** Destroys every socket; exchanges in flight end as failures. */
+  destroy(): Promise<void>;
 }
 
 const CONNECT_TIMEOUT_MS = 10_000;
-const POOL_OPTIONS = { pipelining: 1, headersTimeout: 0, bodyTimeout: 0, connectTimeout: CONNECT_TIMEOUT_MS } as const;
+const CLIENT_OPTIONS = { pipelining: 1, headersTimeout: 0, bodyTimeout: 0 } as const;
+const POOL_OPTIONS = { ...CLIENT_OPTIONS, connectTimeout: CONNECT_TIMEOUT_MS } as const;
 
 type ClientOptions = Client.Options & { connect: buildConnector.connector };
 
-function trackedClient(undici: Undici, origin: URL, options: ClientOptions): Dispatcher {
+function trackedClient(undici: Undici, origin: URL, options: ClientOptions): Client {
   let connection: Connection | undefined;
   const connect: buildConnector.connector = (target, done) => {
     options.connect(target, (error, socket) => {
@@ -50,29 +61,83 @@ function trackedClient(undici: Undici, origin: URL, options: ClientOptions): Dis
   const client = new undici.Client(origin, { ...options, connect });
   const connectionNow = () => connection;
   const dispatch = client.dispatch.bind(client);
-  client.dispatch = (dispatchOptions: TrackedOptions, handler) => {
-    dispatchOptions.exchange?.trackConnection(connectionNow);
+  client.dispatch = (dispatchOptions, handler: Partial<TrackedHandler>) => {
+    handler.trackConnection?.(connectionNow);
     return dispatch(dispatchOptions, handler);
   };
   return client;
 }
 
-export function createPool(undici: Undici, origin: string | URL, options: object = {}): Pool {
-  const factory = (url: URL, clientOptions: object) => trackedClient(undici, url, clientOptions as ClientOptions);
-  return new undici.Pool(origin, { ...options, ...POOL_OPTIONS, factory });
+/** One connection, open or not. */
+interface Slot {
+  readonly client: Client;
+  state: "free" | "busy" | "gone";
+}
+
+/**
+ * One client per connection. undici's own Pool looks through all of them for a free one at every request; here the free
+ * ones lie on a stack. The one used last comes first, so that it is still warm and those that are too many age out.
+ */
+export function createConnections(undici: Undici, origin: string): Connections {
+  const url = new URL(origin);
+  const connect = undici.buildConnector({ timeout: CONNECT_TIMEOUT_MS });
+  const slots = new Set<Slot>();
+  const free: Slot[] = [];
+
+  function release(slot: Slot): void {
+    if (slot.state !== "busy") return;
+    slot.state = "free";
+    free.push(slot);
+  }
+
+  function open(): Slot {
+    const slot: Slot = { client: trackedClient(undici, url, { ...CLIENT_OPTIONS, connect }), state: "free" };
+    slots.add(slot);
+    slot.client.on("drain", () => release(slot));
+    // A client that could not connect is not used again (undici #3895).
+    slot.client.on("connectionError", () => {
+      slot.state = "gone";
+      slots.delete(slot);
+    });
+    return slot;
+  }
+
+  return {
+    dispatch(options, handler) {
+      const slot = free.pop() ?? open();
+      slot.state = "busy";
+      slot.client.dispatch(options, handler);
+      // It never became a request, so no drain will follow.
+      if (handler.wasRefused) release(slot);
+    },
+    async destroy() {
+      free.length = 0;
+      await Promise.all([...slots].map(({ client }) => client.destroy()));
+      slots.clear();
+    },
+  };
 }
 
 /** One dispatcher for all origins, which decides by NO_PROXY which of them go through the proxy. */
-export function createProxyDispatcher(
+export function createProxyConnections(
   undici: Undici,
   { httpProxy, httpsProxy, noProxy }: ProxyEnvironment,
-): Dispatcher {
-  return new undici.EnvHttpProxyAgent({
+): Connections {
+  const agent = new undici.EnvHttpProxyAgent({
     ...POOL_OPTIONS,
     // Empty strings, so that the library doesn't read the process environment behind our back.
     httpProxy: httpProxy ?? "",
     httpsProxy: httpsProxy ?? "",
     noProxy: noProxy ?? "",
-    factory: (origin: string | URL, options: object) => createPool(undici, origin, options),
+    factory: (origin: string | URL, options: object) =>
+      new undici.Pool(origin, {
+        ...options,
+        ...POOL_OPTIONS,
+        factory: (url: URL, clientOptions: object) => trackedClient(undici, url, clientOptions as ClientOptions),
+      }),
   });
+  return {
+    dispatch: (options, handler) => void agent.dispatch(options, handler),
+    destroy: () => agent.destroy(),
+  };
 }

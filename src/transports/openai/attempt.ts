@@ -1,14 +1,7 @@
 import type { ChatCompletion, ChatEvent } from "../../domain/chat.js";
 import { type PartialReply, PolyGatewayError } from "../../errors.js";
 import type { ChatAttempt, ChatSink } from "../../ports/transport.js";
-import {
-  type HttpClient,
-  type HttpExchange,
-  type HttpFailure,
-  type HttpHeaders,
-  type HttpObserver,
-  headerValue,
-} from "../http.js";
+import type { HttpClient, HttpExchange, HttpFailure, HttpHeaders, HttpObserver } from "../http.js";
 import { SseReader, Utf8Decoder } from "../sse.js";
 import { Watchdog, type WatchdogTimer } from "../watchdog.js";
 import { ChatAssembler } from "./assemble.js";
@@ -36,7 +29,7 @@ const DONE = "[DONE]";
 const OPENING_BRACKET = 0x5b;
 const COLON = 0x3a;
 
-const NO_HEADERS: HttpHeaders = {};
+const NO_HEADERS: HttpHeaders = { get: () => undefined };
 const NOTHING: PartialReply = { content: "", thinking: "", toolCalls: [], usage: null };
 
 type Phase = "undecided" | "json" | "sse" | "refused" | "draining" | "over";
@@ -204,7 +197,7 @@ export class ChatExchange implements HttpObserver {
 
   /** Content type and first byte say what the answer is, not what was asked for. Blank lines before it are skipped. */
   #decide(chunk: Buffer): void {
-    const kind = bodyKind(chunk, headerValue(this.#headers, "content-type") ?? "");
+    const kind = bodyKind(chunk, this.#headers.get("content-type") ?? "");
     if (kind === "blank") {
       this.#watchdog.touch();
       return;
@@ -394,12 +387,12 @@ export class ChatExchange implements HttpObserver {
       statusCode: this.#statusCode,
       embedded: false,
       text,
-      header: (name) => headerValue(this.#headers, name),
+      header: (name) => this.#headers.get(name),
     });
   }
 
   #refuseEmbedded(text: string, fault: Fault): void {
-    const header = (name: string) => headerValue(this.#headers, name);
+    const header = (name: string) => this.#headers.get(name);
     this.#refuseWith({ statusCode: this.#statusCode, embedded: true, text, fault, header });
   }
 
