@@ -36,15 +36,15 @@ export function governedClient(origin, path, options = {}, source = {}) {
   });
 }
 
-const request = { messages, sampling: { temperature: 0, maxTokens: 500 } };
+const sampling = { temperature: 0, maxTokens: 500 };
 
 export const chatOp = (client, stream) => async () => {
-  const reply = await client.chat({ ...request, stream });
+  const reply = await client.chat({ messages, sampling, stream });
   if (reply.content.length === 0) throw new Error("empty");
 };
 
 export const streamOp = (client) => async () => {
   let text = "";
-  for await (const event of client.stream(request)) if (event.type === "text-delta") text += event.text;
+  for await (const event of client.stream({ messages, sampling })) if (event.type === "text-delta") text += event.text;
   if (text.length === 0) throw new Error("empty");
 };
