@@ -23,8 +23,11 @@ function operationOf(
   const asked: boolean[] = [];
   const operation = new ChatOperation<null>(
     kind,
-    whole,
-    JSON.stringify(whole.messages),
+    {
+      ...whole,
+      messagesJson: JSON.stringify(whole.messages),
+      hasParts: whole.messages.some(({ content }) => Array.isArray(content)),
+    },
     { sources: [], candidates: [], countsTokens: true, chargesMaximum: false, ...able },
     async (attempt) => {
       asked.push(attempt.stream);

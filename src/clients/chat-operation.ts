@@ -8,6 +8,7 @@ import type { Usage } from "../domain/usage.js";
 import type { PartialReply } from "../errors.js";
 import type { Opened, Operation, PartialFacts, ReplyFacts } from "../governance/operation.js";
 import type { AttemptContext, ChatAttempt } from "../ports/transport.js";
+import type { CheckedRequest } from "./chat-request.js";
 
 /** The sources a request may go to; one object per client and model, so that its arrays keep their identity. */
 export interface AbleSources {
@@ -26,23 +27,15 @@ export type OpenChat<Value> = (attempt: ChatAttempt) => Promise<Opened<Value, Ch
  */
 export class ChatOperation<Value> implements Operation<Value, ChatCompletion> {
   readonly kind: OperationKind;
-  readonly #request: ChatRequest;
-  readonly #messagesJson: string;
+  readonly #request: CheckedRequest;
   readonly #able: AbleSources;
   readonly #open: OpenChat<Value>;
   #promptTokens = -1;
   #messages: string | null = null;
 
-  constructor(
-    kind: OperationKind,
-    request: ChatRequest,
-    messagesJson: string,
-    able: AbleSources,
-    open: OpenChat<Value>,
-  ) {
+  constructor(kind: OperationKind, request: CheckedRequest, able: AbleSources, open: OpenChat<Value>) {
     this.kind = kind;
     this.#request = request;
-    this.#messagesJson = messagesJson;
     this.#able = able;
     this.#open = open;
   }
@@ -67,11 +60,13 @@ export class ChatOperation<Value> implements Operation<Value, ChatCompletion> {
 
   attempt(source: SourceConfig, context: AttemptContext): Promise<Opened<Value, ChatCompletion>> {
     const stream = this.kind === "chat_stream" || (this.#request.stream ?? source.stream);
-    return this.#open({ source, request: this.#request, messagesJson: this.#messagesJson, stream, context });
+    const { messagesJson } = this.#request;
+    return this.#open({ source, request: this.#request, messagesJson, stream, context });
   }
 
   describeRequest(source: SourceConfig | null): { messages: string | null; sampling: string | null } {
-    this.#messages ??= digestBinaryParts(this.#messagesJson);
+    const { hasParts, messagesJson } = this.#request;
+    this.#messages ??= hasParts ? digestBinaryParts(messagesJson) : messagesJson;
     return { messages: this.#messages, sampling: samplingColumn(this.#request, source) };
   }
 

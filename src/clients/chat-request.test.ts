@@ -36,6 +36,8 @@ test.each([
   ["an empty role", { messages: [{ role: "" }] }, "messages[0]"],
   ["a number that is none", { ...ok, sampling: { temperature: Number.NaN } }, "sampling.temperature"],
   ["an endless number", { ...ok, sampling: { maxTokens: Infinity } }, "sampling.maxTokens"],
+  ["a parameter in its wire spelling", { ...ok, sampling: { max_tokens: 5 } }, "unknown parameter sampling.max_tokens"],
+  ["a parameter that no provider has", { ...ok, sampling: { toString: 5 } }, "unknown parameter sampling.toString"],
   ["a priority that is none", { ...ok, priority: "high" }, "priority"],
   ["a deadline that is none", { ...ok, deadlineMs: Number.NaN }, "deadlineMs"],
   ["a deadline in the past", { ...ok, deadlineMs: -1 }, "deadlineMs must not be negative"],
@@ -57,6 +59,13 @@ test("what is accepted comes back as the messages' JSON, once, untouched", () =>
     deadlineMs: 0,
   };
   const before = JSON.stringify(request);
-  expect(checkRequest(request, "chat")).toBe(JSON.stringify(request.messages));
+  expect(checkRequest(request, "chat").messagesJson).toBe(JSON.stringify(request.messages));
   expect(JSON.stringify(request)).toBe(before);
+});
+
+test("what the caller changes afterwards doesn't reach a later attempt", () => {
+  const sampling: Record<string, unknown> = { temperature: 0, seed: undefined };
+  const checked = checkRequest({ ...ok, sampling }, "chat");
+  sampling.temperature = 2;
+  expect(checked.sampling).toEqual({ temperature: 0 });
 });

@@ -1,41 +1,73 @@
-import type { ChatRequest } from "../domain/chat.js";
+import type { ChatRequest, Sampling } from "../domain/chat.js";
 import { RequestRejectedError } from "../errors.js";
 
-type Reject = (problem: string) => never;
+/**
+ * One call as it was when it was made: every field read once and checked, in one fixed shape, so that whatever the
+ * caller builds or changes later neither slows nor alters the call.
+ */
+export interface CheckedRequest extends ChatRequest {
+  /** The messages as JSON, made once and shared by the body, the estimate and the telemetry row. */
+  readonly messagesJson: string;
+  /** Some message holds a list of parts. */
+  readonly hasParts: boolean;
+}
 
 /**
- * What a caller can get wrong before anything is sent. Throws RequestRejectedError that names the field;
- * returns the messages as JSON, made once and shared by the body, the estimate and the telemetry row.
+ * What a caller can get wrong before anything is sent. Throws RequestRejectedError that names the field.
+ * `signal` takes the place of the request's own.
  */
-export function checkRequest(request: ChatRequest, operation: string): string {
-  const reject = rejector(operation);
+export function checkRequest(request: ChatRequest, operation: string, signal = request?.signal): CheckedRequest {
   checkSignal(request, operation);
-  refuseUnknown(request, reject);
-  checkMessages(request.messages, reject);
-  if (request.sampling !== undefined) checkSampling(request.sampling, reject);
-  if (!isNumberOrAbsent(request.priority)) reject("priority must be a number");
-  if (!isNumberOrAbsent(request.deadlineMs)) reject("deadlineMs must be a number");
-  if (request.deadlineMs !== undefined && request.deadlineMs < 0) reject("deadlineMs must not be negative");
-  checkTexts(request, reject);
-  checkSendable(request, reject);
-  return stringify(request.messages, "messages", reject);
+  refuseUnknown(request, operation);
+  const { messages, model, sampling, tools, toolChoice, responseFormat, extraBody } = request;
+  const { sessionId, parentCallId, priority, failover, deadlineMs, stream } = request;
+  const hasParts = checkMessages(messages, operation);
+  if (sampling !== undefined) checkSampling(sampling, operation);
+  checkNumbers(priority, deadlineMs, operation);
+  if (!isTextOrAbsent(model)) reject(operation, "model must be a text");
+  if (!isTextOrAbsent(sessionId)) reject(operation, "sessionId must be a text");
+  if (!isTextOrAbsent(parentCallId)) reject(operation, "parentCallId must be a text");
+  if (tools !== undefined && !Array.isArray(tools)) reject(operation, "tools must be an array");
+  if (extraBody !== undefined && (!isObject(extraBody) || Array.isArray(extraBody))) {
+    reject(operation, "extraBody must be an object");
+  }
+  // The rest of the body must be JSON too; finding that out in an attempt would blame the source.
+  if (tools !== undefined) stringify(tools, "tools", operation);
+  if (extraBody !== undefined) stringify(extraBody, "extraBody", operation);
+  if (responseFormat !== undefined) stringify(responseFormat, "responseFormat", operation);
+  if (toolChoice !== undefined) stringify(toolChoice, "toolChoice", operation);
+  return {
+    messages,
+    model,
+    sampling: sampling === undefined ? undefined : { ...sampling },
+    tools,
+    toolChoice,
+    responseFormat,
+    extraBody,
+    sessionId,
+    parentCallId,
+    priority,
+    failover,
+    deadlineMs,
+    signal,
+    stream,
+    messagesJson: stringify(messages, "messages", operation),
+    hasParts,
+  };
 }
 
 /** The request as a whole and its signal: what has to hold before anything else can be told. */
 export function checkSignal(request: ChatRequest, operation: string): void {
-  const reject = rejector(operation);
-  if (!isObject(request)) reject("the request must be an object with messages");
+  if (!isObject(request)) reject(operation, "the request must be an object with messages");
   const signal: unknown = request.signal;
   if (signal === undefined) return;
   const isSignal =
     isObject(signal) && typeof signal.aborted === "boolean" && typeof signal.addEventListener === "function";
-  if (!isSignal) reject("signal must be an AbortSignal");
+  if (!isSignal) reject(operation, "signal must be an AbortSignal");
 }
 
-function rejector(operation: string): Reject {
-  return (problem) => {
-    throw new RequestRejectedError(problem, { code: "bad_request", operation });
-  };
+function reject(operation: string, problem: string): never {
+  throw new RequestRejectedError(problem, { code: "bad_request", operation });
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {
@@ -64,82 +96,101 @@ const KNOWN_FIELDS: ReadonlySet<string> = new Set<keyof ChatRequest | "cache" | 
 ]);
 
 /** A misspelt field would be ignored without a word, and the answer would not be what was asked for. */
-function refuseUnknown(request: ChatRequest, reject: Reject): void {
+function refuseUnknown(request: ChatRequest, operation: string): void {
   for (const field in request) {
     if (KNOWN_FIELDS.has(field) || request[field as keyof ChatRequest] === undefined) continue;
     if (field === "thinking") {
-      reject('"thinking" is not available in this version; put the provider\'s own field into extraBody');
+      reject(operation, '"thinking" is not available in this version; put the provider\'s own field into extraBody');
     }
     reject(
+      operation,
       `unknown field ${JSON.stringify(field)}; parameters of the model go into sampling ` +
         "({ temperature, maxTokens, … }), fields of one provider into extraBody",
     );
   }
 }
 
-function checkMessages(messages: unknown, reject: Reject): void {
-  if (!Array.isArray(messages) || messages.length === 0) reject("messages must be an array with at least one message");
+/** Returns whether some message holds a list of parts. */
+function checkMessages(messages: unknown, operation: string): boolean {
+  if (!Array.isArray(messages) || messages.length === 0)
+    reject(operation, "messages must be an array with at least one message");
   const list = messages as unknown[];
+  let hasParts = false;
   for (let index = 0; index < list.length; index += 1) {
     const message = list[index];
     if (!isObject(message) || typeof message.role !== "string" || message.role === "") {
-      reject(`messages[${index}] must be an object with a role`);
+      reject(operation, `messages[${index}] must be an object with a role`);
     }
     const { content } = message as Record<string, unknown>;
-    if (Array.isArray(content) && !content.every(isObject)) {
-      reject(`messages[${index}].content must be a text or a list of parts`);
-    }
+    if (!Array.isArray(content)) continue;
+    if (!content.every(isObject)) reject(operation, `messages[${index}].content must be a text or a list of parts`);
+    hasParts = true;
   }
+  return hasParts;
 }
 
-function checkSampling(sampling: unknown, reject: Reject): void {
-  if (!isObject(sampling) || Array.isArray(sampling)) reject("sampling must be an object");
+const PARAMETERS: ReadonlySet<string> = new Set<keyof Sampling>([
+  "temperature",
+  "topP",
+  "topK",
+  "minP",
+  "maxTokens",
+  "stop",
+  "seed",
+  "presencePenalty",
+  "frequencyPenalty",
+  "logitBias",
+  "logprobs",
+  "topLogprobs",
+  "n",
+]);
+
+function checkSampling(sampling: unknown, operation: string): void {
+  if (!isObject(sampling) || Array.isArray(sampling)) reject(operation, "sampling must be an object");
   for (const name in sampling as Record<string, unknown>) {
     const value = (sampling as Record<string, unknown>)[name];
+    if (value !== undefined && !PARAMETERS.has(name)) {
+      reject(
+        operation,
+        `unknown parameter sampling.${name}; known: ${[...PARAMETERS].join(", ")}; others go into extraBody`,
+      );
+    }
     if (typeof value === "number") {
-      if (!Number.isFinite(value)) reject(`sampling.${name} must be a finite number`);
+      if (!Number.isFinite(value)) reject(operation, `sampling.${name} must be a finite number`);
     } else if (value !== undefined && typeof value !== "boolean") {
-      stringify(value, `sampling.${name}`, reject);
+      stringify(value, `sampling.${name}`, operation);
     }
   }
   for (const name of ["maxTokens", "n"] as const) {
     const value = (sampling as Record<string, unknown>)[name];
     if (value !== undefined && !(typeof value === "number" && value > 0)) {
-      reject(`sampling.${name} must be a number above 0`);
+      reject(operation, `sampling.${name} must be a number above 0`);
     }
   }
 }
 
-function checkTexts(request: ChatRequest, reject: Reject): void {
-  for (const name of ["model", "sessionId", "parentCallId"] as const) {
-    const value: unknown = request[name];
-    if (value !== undefined && typeof value !== "string") reject(`${name} must be a text`);
-  }
-  if (request.tools !== undefined && !Array.isArray(request.tools)) reject("tools must be an array");
-  const extra: unknown = request.extraBody;
-  if (extra !== undefined && (!isObject(extra) || Array.isArray(extra))) reject("extraBody must be an object");
+function checkNumbers(priority: unknown, deadlineMs: unknown, operation: string): void {
+  if (!isNumberOrAbsent(priority)) reject(operation, "priority must be a number");
+  if (!isNumberOrAbsent(deadlineMs)) reject(operation, "deadlineMs must be a number");
+  if (deadlineMs !== undefined && (deadlineMs as number) < 0) reject(operation, "deadlineMs must not be negative");
 }
 
 function isNumberOrAbsent(value: unknown): boolean {
   return value === undefined || (typeof value === "number" && !Number.isNaN(value));
 }
 
-/** The rest of the body must be JSON too; finding that out in an attempt would blame the source. */
-function checkSendable(request: ChatRequest, reject: Reject): void {
-  if (request.tools !== undefined) stringify(request.tools, "tools", reject);
-  if (request.extraBody !== undefined) stringify(request.extraBody, "extraBody", reject);
-  if (request.responseFormat !== undefined) stringify(request.responseFormat, "responseFormat", reject);
-  if (request.toolChoice !== undefined) stringify(request.toolChoice, "toolChoice", reject);
+function isTextOrAbsent(value: unknown): boolean {
+  return value === undefined || typeof value === "string";
 }
 
-function stringify(value: unknown, field: string, reject: Reject): string {
+function stringify(value: unknown, field: string, operation: string): string {
   let json: unknown;
   try {
     json = JSON.stringify(value);
   } catch (error) {
     const text = error instanceof Error ? error.message : String(error);
     const reason = error instanceof RangeError ? "it is nested too deeply" : text.split("\n", 1)[0];
-    return reject(`${field} can't be written as JSON: ${reason}`);
+    return reject(operation, `${field} can't be written as JSON: ${reason}`);
   }
-  return typeof json === "string" ? json : reject(`${field} can't be written as JSON`);
+  return typeof json === "string" ? json : reject(operation, `${field} can't be written as JSON`);
 }

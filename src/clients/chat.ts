@@ -33,9 +33,9 @@ export function createChatClient(
   async function chat(request: ChatRequest): Promise<ChatResponse> {
     lifetime.enter();
     try {
-      const messagesJson = checkRequest(request, "chat");
-      const operation = new ChatOperation("chat", request, messagesJson, able(request.model), openPlain);
-      const governed = await govern(environment, operation, request);
+      const checked = checkRequest(request, "chat");
+      const operation = new ChatOperation("chat", checked, able(checked.model), openPlain);
+      const governed = await govern(environment, operation, checked);
       return chatResponse(governed, governed.ended instanceof Promise ? await governed.ended : governed.ended);
     } finally {
       lifetime.leave();
@@ -44,15 +44,15 @@ export function createChatClient(
 
   function stream(request: ChatRequest): ChatStream {
     return createChatStream(request, lifetime, async (openChat, signal) => {
-      const messagesJson = checkRequest(request, "chat_stream");
-      if ((request.sampling?.n ?? 1) > 1) {
+      const checked = checkRequest(request, "chat_stream", signal);
+      if ((checked.sampling?.n ?? 1) > 1) {
         throw new RequestRejectedError("stream() answers one choice; use chat() for n > 1", {
           operation: "chat_stream",
         });
       }
       const open: OpenChat<null> = (attempt) => openChat(transport, attempt);
-      const operation = new ChatOperation("chat_stream", request, messagesJson, able(request.model), open);
-      const governed = await govern(environment, operation, { ...request, signal });
+      const operation = new ChatOperation("chat_stream", checked, able(checked.model), open);
+      const governed = await govern(environment, operation, checked);
       return {
         value: governed.value,
         ended: Promise.resolve(governed.ended).then((answered) => chatResponse(governed, answered)),

@@ -1,4 +1,7 @@
-import type { HttpHeaders } from "./http.js";
+export interface HttpHeaders {
+  /** First value of the header with this lower-case name. */
+  get(name: string): string | undefined;
+}
 
 const NAME = 0;
 const VALUE = 1;

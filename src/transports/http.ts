@@ -1,5 +1,5 @@
 import { createRequire } from "node:module";
-import { rawHeaders } from "./headers.js";
+import { type HttpHeaders, rawHeaders } from "./headers.js";
 import { contentCodings, createInflater, type Inflater } from "./inflate.js";
 import {
   type Connection,
@@ -25,11 +25,6 @@ export interface HttpRequest {
   readonly body: string;
   /** Cap on the decoded bytes of a compressed answer. */
   readonly maxDecodedBytes: number;
-}
-
-export interface HttpHeaders {
-  /** First value of the header with this lower-case name. */
-  get(name: string): string | undefined;
 }
 
 export interface HttpFailure {

@@ -7,21 +7,21 @@ import type { ProviderProfile } from "./profiles.js";
 
 type Fields = Record<string, unknown>;
 
-const WIRE_NAMES: Readonly<Record<keyof Sampling, string>> = {
-  temperature: "temperature",
-  topP: "top_p",
-  topK: "top_k",
-  minP: "min_p",
-  maxTokens: "max_tokens",
-  stop: "stop",
-  seed: "seed",
-  presencePenalty: "presence_penalty",
-  frequencyPenalty: "frequency_penalty",
-  logitBias: "logit_bias",
-  logprobs: "logprobs",
-  topLogprobs: "top_logprobs",
-  n: "n",
-};
+const WIRE_NAMES: ReadonlyMap<string, string> = new Map<keyof Sampling, string>([
+  ["temperature", "temperature"],
+  ["topP", "top_p"],
+  ["topK", "top_k"],
+  ["minP", "min_p"],
+  ["maxTokens", "max_tokens"],
+  ["stop", "stop"],
+  ["seed", "seed"],
+  ["presencePenalty", "presence_penalty"],
+  ["frequencyPenalty", "frequency_penalty"],
+  ["logitBias", "logit_bias"],
+  ["logprobs", "logprobs"],
+  ["topLogprobs", "top_logprobs"],
+  ["n", "n"],
+]);
 
 /** Fields that the gateway itself decides; in `extraBody` they would contradict it. */
 const RESERVED = ["model", "messages", "stream"] as const;
@@ -61,9 +61,9 @@ function layOver(target: Fields, over: Readonly<Fields>, depth = 0): void {
 function layCallFields(fields: Fields, request: ChatRequest, profile: ProviderProfile): void {
   const { sampling } = request;
   if (sampling !== undefined) {
-    for (const name of Object.keys(WIRE_NAMES) as (keyof Sampling)[]) {
+    for (const [name, usual] of WIRE_NAMES as ReadonlyMap<keyof Sampling, string>) {
       const value = sampling[name];
-      if (value !== undefined) fields[profile.parameterNames[name] ?? WIRE_NAMES[name]] = value;
+      if (value !== undefined) fields[profile.parameterNames[name] ?? usual] = value;
     }
   }
   if (request.tools !== undefined && request.tools.length > 0) fields.tools = request.tools;
@@ -101,6 +101,53 @@ function wireFields(request: ChatRequest, source: SourceConfig, profile: Provide
   return fields;
 }
 
+function hasFields(fields: Readonly<Fields>): boolean {
+  for (const _ in fields) return true;
+  return false;
+}
+
+/** Nearly every call has nothing but messages and sampling; its body needs no object to be laid out and serialised. */
+function isPlain(request: ChatRequest, source: SourceConfig): boolean {
+  const { tools, toolChoice, responseFormat, extraBody } = request;
+  if (toolChoice !== undefined || responseFormat !== undefined || extraBody !== undefined) return false;
+  return (tools === undefined || tools.length === 0) && !hasFields(source.extraBody);
+}
+
+function samplingText(sampling: Sampling | undefined, { parameterNames }: ProviderProfile): string {
+  let text = "";
+  for (const name in sampling) {
+    const usual = WIRE_NAMES.get(name);
+    const value = sampling[name as keyof Sampling];
+    if (usual === undefined || value === undefined) continue;
+    const json = typeof value === "number" ? String(value) : JSON.stringify(value);
+    text += `,"${parameterNames[name as keyof Sampling] ?? usual}":${json}`;
+  }
+  return text;
+}
+
+/** The fields behind the messages, each with its comma in front. */
+function fieldsText(request: ChatRequest, stream: boolean, asksUsage: boolean, wire: WireSource): string {
+  const { source, profile } = wire;
+  if (isPlain(request, source)) {
+    const text = samplingText(request.sampling, profile);
+    if (!stream) return text;
+    return `${text},"stream":true${asksUsage ? ',"stream_options":{"include_usage":true}' : ""}`;
+  }
+  const fields = wireFields(request, source, profile);
+  if (stream) fields.stream = true;
+  if (asksUsage) fields.stream_options ??= { include_usage: true };
+  const json = JSON.stringify(fields);
+  return json === "{}" ? "" : `,${json.slice(1, -1)}`;
+}
+
+interface WireSource {
+  readonly source: SourceConfig;
+  readonly profile: ProviderProfile;
+}
+
+const NONE_ADDED: readonly string[] = [];
+const USAGE_ADDED: readonly string[] = ["stream_options"];
+
 /**
  * The body of one attempt. `messagesJson` is used as it is, so that the messages are serialised once per call.
  * Precedence: call > source EXTRA_BODY. `dropped` = fields of ours that this source has refused before.
@@ -114,18 +161,12 @@ export function buildWireBody(
   profile: ProviderProfile,
   dropped: ReadonlySet<string>,
 ): WireBody {
-  const added: string[] = [];
-  let rest: string;
+  const ownUsage = request.extraBody?.stream_options ?? source.extraBody.stream_options;
+  const asksUsage = stream && profile.streamOptions && ownUsage === undefined && !dropped.has("stream_options");
   try {
-    const fields = wireFields(request, source, profile);
-    if (stream) {
-      fields.stream = true;
-      if (profile.streamOptions && fields.stream_options === undefined && !dropped.has("stream_options")) {
-        fields.stream_options = { include_usage: true };
-        added.push("stream_options");
-      }
-    }
-    rest = JSON.stringify(fields);
+    const rest = fieldsText(request, stream, asksUsage, { source, profile });
+    const json = `{"model":${JSON.stringify(source.model)},"messages":${messagesJson}${rest}}`;
+    return { json, added: asksUsage ? USAGE_ADDED : NONE_ADDED };
   } catch (error) {
     if (RequestRejectedError.isInstance(error)) throw error;
     throw new RequestRejectedError(`the request can't be written as JSON: ${(error as Error).message}`, {
@@ -133,6 +174,4 @@ export function buildWireBody(
       cause: error,
     });
   }
-  const head = `{"model":${JSON.stringify(source.model)},"messages":${messagesJson}`;
-  return { json: rest === "{}" ? `${head}}` : `${head},${rest.slice(1)}`, added };
 }
