@@ -1,7 +1,8 @@
 import type { ChatCompletion, ChatEvent } from "../../domain/chat.js";
 import { type PartialReply, PolyGatewayError } from "../../errors.js";
 import type { ChatAttempt, ChatSink } from "../../ports/transport.js";
-import type { HttpClient, HttpExchange, HttpFailure, HttpHeaders, HttpObserver } from "../http.js";
+import type { HttpHeaders } from "../headers.js";
+import type { HttpClient, HttpExchange, HttpFailure, HttpObserver } from "../http.js";
 import { SseReader, Utf8Decoder } from "../sse.js";
 import { Watchdog, type WatchdogTimer } from "../watchdog.js";
 import { ChatAssembler } from "./assemble.js";
