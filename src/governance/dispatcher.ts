@@ -122,16 +122,15 @@ export class Dispatcher {
    * after which `entry.staysAfter` said no; throws or rejects with GovernanceBackendError or SourceNotConfiguredError.
    */
   admit(entry: QueueEntry): Answer | Promise<Answer> {
-    const now = this.#options.runtime.now();
     const group = enqueue(this.#queue, entry);
-    if (this.#hint !== null && now >= this.#hint.atMs) unblockAll(this.#queue);
-    if (this.#ticking || group.paused || group.blockedBy !== null) return this.#waitOrLeave(entry, group, now);
+    if (this.#hint !== null && this.#options.runtime.now() >= this.#hint.atMs) unblockAll(this.#queue);
+    if (this.#ticking || group.paused || group.blockedBy !== null) return this.#waitOrLeave(entry, group);
     const instant: Instant = { entry, answer: null, error: null };
     this.#instant = instant;
     this.#pump();
     this.#instant = null;
     if (instant.error !== null) throw instant.error;
-    return instant.answer ?? this.#waitOrLeave(entry, group, now);
+    return instant.answer ?? this.#waitOrLeave(entry, group);
   }
 
   /** Takes a waiting entry out, e.g. because its caller left. A grant already on its way goes back by itself. */
@@ -219,14 +218,14 @@ export class Dispatcher {
     this.#retry.stop();
   }
 
-  #waitOrLeave(entry: QueueEntry, group: WantGroup, sinceMs: number): Answer | Promise<Answer> {
+  #waitOrLeave(entry: QueueEntry, group: WantGroup): Answer | Promise<Answer> {
     const refusal = group.blockedBy;
     if (refusal === null) group.untold.add(entry);
     else if (!entry.staysAfter(refusal)) {
       dequeue(this.#queue, entry);
       return refusal;
     }
-    return this.#waiters.wait(entry, sinceMs);
+    return this.#waiters.wait(entry, this.#options.runtime.now());
   }
 
   #wake(): void {
@@ -283,7 +282,6 @@ export class Dispatcher {
 
   #tick(accounts: TakenAccounts, wants: readonly QueueEntry[]): void {
     const { governor, runtime, worker } = this.#options;
-    const sentMs = runtime.now();
     let reply: TickReply | Promise<TickReply>;
     try {
       reply = governor.tick({
@@ -299,9 +297,10 @@ export class Dispatcher {
       return;
     }
     if (!(reply instanceof Promise)) {
-      this.#tickAnswered(reply, accounts, wants, sentMs);
+      this.#tickAnswered(reply, accounts, wants, null);
       return;
     }
+    const sentMs = runtime.now();
     this.#wantsPerTick = MAX_WANTS;
     this.#inFlight = true;
     reply.then(
@@ -322,7 +321,7 @@ export class Dispatcher {
     if (!this.#closed) this.#pump();
   }
 
-  #tickAnswered(reply: TickReply, accounts: TakenAccounts, wants: readonly QueueEntry[], sentMs: number): void {
+  #tickAnswered(reply: TickReply, accounts: TakenAccounts, wants: readonly QueueEntry[], sentMs: number | null): void {
     this.#retry.succeeded();
     if (accounts.renew.length > 0) this.#countLostLeases(reply, accounts.renew);
     for (const grant of reply.grants) this.#granted(grant, wants, sentMs);
@@ -339,13 +338,15 @@ export class Dispatcher {
     this.#warn("lease_lost", `${lost.length} ${text}`);
   }
 
-  #granted(grant: Grant, wants: readonly QueueEntry[], sentMs: number): void {
+  /** `sentMs`: when the tick left; null when it was answered in the same turn. */
+  #granted(grant: Grant, wants: readonly QueueEntry[], sentMs: number | null): void {
     const entry = wants.find((candidate) => candidate.want.leaseId === grant.leaseId);
     if (entry === undefined) return;
     this.#live.add(grant.leaseId);
     this.#mayHold.delete(entry);
     // A process that was frozen longer than the lease: somebody else may have the permit by now. Asked again.
-    if (this.#options.runtime.now() - sentMs >= grant.leaseTtlMs) this.settle(unsentSettle(grant));
+    const isStale = sentMs !== null && this.#options.runtime.now() - sentMs >= grant.leaseTtlMs;
+    if (isStale) this.settle(unsentSettle(grant));
     else if (dequeue(this.#queue, entry)) this.#answer(entry, grant);
     // Withdrawn while the tick was in flight: nobody is left to use it.
     else this.settle(unsentSettle(grant));

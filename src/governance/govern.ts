@@ -28,9 +28,35 @@ export async function govern<Value, Completion>(
 ): Promise<Governed<Value, Completion>> {
   const call = startCall(environment, operation as Operation<unknown, unknown>, options);
   try {
-    const governed = await attemptUntilOpened(call);
-    if (!(governed.ended instanceof Promise)) call.interrupt.dispose();
-    return governed as Governed<Value, Completion>;
+    narrowToFitting(call);
+    for (;;) {
+      const stall = call.attempts > 0 ? await orInterrupted(call, stallError(call)) : null;
+      if (stall !== null) throw stall;
+      if (call.interrupt.fired !== null) throw interruptionError(call, call.interrupt.fired);
+      const answer = getPermit(call, environment.runtime.uuid());
+      const permit = answer instanceof Promise ? await answer : answer;
+      // It may fire between the grant and this line: the permit goes back unused.
+      if (call.interrupt.fired !== null) throw returnPermit(call, permit, call.interrupt.fired);
+      const attempt = startAttempt(call, permit);
+      const stopListening = call.interrupt.listen((i) => attempt.abort(i, interruptionError(call, i)));
+      let opened: Opened<unknown, unknown> | null;
+      try {
+        opened = await send(attempt);
+      } catch (error) {
+        stopListening();
+        await afterFailure(attempt, error, true);
+        continue;
+      }
+      if (opened !== null && opened.done instanceof Promise) {
+        return openedStream(attempt, opened.value, opened.done) as Governed<Value, Completion>;
+      }
+      stopListening();
+      if (opened === null) continue;
+      const answered = succeed(attempt, opened.done);
+      const end = governed(attempt, opened.value, answered instanceof Promise ? await answered : answered);
+      call.interrupt.dispose();
+      return end as Governed<Value, Completion>;
+    }
   } catch (error) {
     call.interrupt.dispose();
     throw await ended(call, error);
@@ -47,38 +73,15 @@ async function ended(call: Call, error: unknown): Promise<unknown> {
   return error;
 }
 
-async function attemptUntilOpened(call: Call): Promise<Governed<unknown, unknown>> {
-  const { runtime } = call.environment;
+/** Sources whose limits this call exceeds are no candidates, however long it waits. */
+function narrowToFitting(call: Call): void {
   if (call.sources.length === 0) throw noSources(call);
-  if (!call.sources.every((source) => fits(call, source))) keepSources(call, (source) => fits(call, source));
-  if (call.sources.length === 0) throw tooLarge(call);
-  for (;;) {
-    const stall = call.attempts > 0 ? await orInterrupted(call, stallError(call)) : null;
-    if (stall !== null) throw stall;
-    if (call.interrupt.fired !== null) throw interruptionError(call, call.interrupt.fired);
-    const answer = getPermit(call, runtime.uuid());
-    const permit = answer instanceof Promise ? await answer : answer;
-    // It may fire between the grant and this line: the permit goes back unused.
-    if (call.interrupt.fired !== null) throw returnPermit(call, permit, call.interrupt.fired);
-    const attempt = startAttempt(call, permit);
-    const stopListening = call.interrupt.listen((i) => attempt.abort(i, interruptionError(call, i)));
-    let opened: Opened<unknown, unknown> | null;
-    try {
-      opened = await send(attempt);
-    } catch (error) {
-      stopListening();
-      await afterFailure(attempt, error, true);
-      continue;
-    }
-    if (opened === null) {
-      stopListening();
-      continue;
-    }
-    if (opened.done instanceof Promise) return openedStream(attempt, opened.value, opened.done);
-    stopListening();
-    const answered = succeed(attempt, opened.done);
-    return governed(attempt, opened.value, answered instanceof Promise ? await answered : answered);
+  for (const source of call.sources) {
+    if (fits(call, source)) continue;
+    keepSources(call, (candidate) => fits(call, candidate));
+    break;
   }
+  if (call.sources.length === 0) throw tooLarge(call);
 }
 
 function returnPermit(call: Call, { grant }: Permit, interruption: Interruption): unknown {

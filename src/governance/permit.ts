@@ -24,10 +24,8 @@ export function getPermit(call: Call, leaseId: string): Permit | Promise<Permit>
   const { dispatcher, runtime, selector } = call.environment;
   if (selector !== null) return getOrderedPermit(call, leaseId, selector);
   const entry = new CallEntry(call, wantFor(call, leaseId, call.candidates, false));
-  const askedMs = runtime.now();
   const answer = dispatcher.admit(entry);
-  if (answer instanceof Promise) return waitForPermit(call, entry, answer, askedMs);
-  return permitFrom(call, answer, askedMs);
+  return answer instanceof Promise ? waitForPermit(call, entry, answer, runtime.now()) : permitFrom(call, answer, 0);
 }
 
 /** A user's selector sees the snapshot first. One that fails is done without: it is a preference, not a limit. */
@@ -39,7 +37,8 @@ async function getOrderedPermit(call: Call, leaseId: string, selector: Selector)
   const order = orderBy(call, selector, snapshot);
   const entry = new CallEntry(call, wantFor(call, leaseId, order ?? call.candidates, order !== null));
   const answer = dispatcher.admit(entry);
-  return answer instanceof Promise ? waitForPermit(call, entry, answer, askedMs) : permitFrom(call, answer, askedMs);
+  if (answer instanceof Promise) return waitForPermit(call, entry, answer, askedMs);
+  return permitFrom(call, answer, runtime.now() - askedMs);
 }
 
 function orderBy(call: Call, selector: Selector, snapshot: ScopeSnapshot): readonly string[] | null {
@@ -110,10 +109,10 @@ function isWithinPatience(call: Call, earliestMs: number): boolean {
   return earliestMs <= patienceMs(call, nowMs);
 }
 
-function permitFrom(call: Call, answer: Grant | Refusal, askedMs: number): Permit {
+function permitFrom(call: Call, answer: Grant | Refusal, waitedMs: number): Permit {
   if ("kind" in answer) throw endByRefusal(call, answer);
   call.lastRefusal = null;
-  return { grant: answer, waitedMs: call.environment.runtime.now() - askedMs };
+  return { grant: answer, waitedMs };
 }
 
 async function waitForPermit(
@@ -122,11 +121,12 @@ async function waitForPermit(
   answer: Promise<Grant | Refusal>,
   askedMs: number,
 ): Promise<Permit> {
-  const { dispatcher } = call.environment;
+  const { dispatcher, runtime } = call.environment;
   const stopListening = call.interrupt.listen((i) => dispatcher.withdraw(entry, interruptionError(call, i)));
   const stopPatience = watchPatience(call, (error) => dispatcher.withdraw(entry, error));
   try {
-    return permitFrom(call, await answer, askedMs);
+    const granted = await answer;
+    return permitFrom(call, granted, runtime.now() - askedMs);
   } finally {
     stopListening();
     stopPatience();
