@@ -7,6 +7,8 @@ import type { Call } from "./call.js";
 import type { Interruption } from "./interrupt.js";
 import type { AttemptMark } from "./stall-clock.js";
 
+type AbortListener = (reason: unknown) => void;
+
 /**
  * One send to one source, as its transport sees it and as the books need it.
  * A class for its hot path: ten thousand in flight share one set of methods.
@@ -28,7 +30,9 @@ export class Attempt implements AttemptContext {
   partialSoFar: (() => PartialReply) | null = null;
   /** The permit has been given back. */
   settled = false;
-  #listeners: Set<(reason: unknown) => void> | null = null;
+  /** The transport's own listener, nearly always the only one. */
+  #listener: AbortListener | null = null;
+  #furtherListeners: Set<AbortListener> | null = null;
 
   constructor(call: Call, source: SourceConfig, grant: Grant, waitedMs: number) {
     this.call = call;
@@ -57,14 +61,21 @@ export class Attempt implements AttemptContext {
     return this.call.environment.runtime;
   }
 
-  onAbort(listener: (reason: unknown) => void): () => void {
+  onAbort(listener: AbortListener): () => void {
     if (this.aborted) {
       listener(this.abortReason);
       return () => {};
     }
-    this.#listeners ??= new Set();
-    this.#listeners.add(listener);
-    return () => this.#listeners?.delete(listener);
+    if (this.#listener === null) {
+      this.#listener = listener;
+    } else {
+      this.#furtherListeners ??= new Set();
+      this.#furtherListeners.add(listener);
+    }
+    return () => {
+      if (this.#listener === listener) this.#listener = null;
+      else this.#furtherListeners?.delete(listener);
+    };
   }
 
   markSent(): void {
@@ -91,8 +102,11 @@ export class Attempt implements AttemptContext {
     this.aborted = true;
     this.abortReason = reason;
     this.interruption = interruption;
-    const listeners = this.#listeners;
-    this.#listeners = null;
-    for (const listener of listeners ?? []) listener(reason);
+    const first = this.#listener;
+    const further = this.#furtherListeners;
+    this.#listener = null;
+    this.#furtherListeners = null;
+    first?.(reason);
+    for (const listener of further ?? []) listener(reason);
   }
 }

@@ -32,6 +32,8 @@ export class Watchdog {
   #touchedAt = 0;
   #endAt = Number.POSITIVE_INFINITY;
   #endMs = 0;
+  /** The timer of the last `#nextDeadline()`. */
+  #next: WatchdogTimer = "end";
   #pausedAt: number | undefined;
   /** The three timers apply. */
   #guarding = false;
@@ -47,7 +49,7 @@ export class Watchdog {
     this.#guarding = true;
     this.#streaming = streaming;
     this.#startedAt = this.#runtime.now();
-    this.#arm();
+    this.#arm(this.#startedAt);
   }
 
   /** The request left: the timers count from here. */
@@ -110,7 +112,7 @@ export class Watchdog {
     this.#touchedAt += pausedMs;
     this.#endAt += pausedMs;
     if (this.#firstTokenAt !== undefined) this.#firstTokenAt += pausedMs;
-    if (this.#cancel === undefined) this.#arm();
+    if (this.#cancel === undefined) this.#arm(this.#runtime.now());
   }
 
   /** Since the request left, pauses excluded. */
@@ -119,48 +121,60 @@ export class Watchdog {
     return Math.max(0, until - this.#startedAt);
   }
 
-  #nextDeadline(): { timer: WatchdogTimer; at: number; limitMs: number } {
+  /** The moment of the earliest timer; notes which one it is. */
+  #nextDeadline(): number {
     const { totalMs, ttftMs, interTokenMs } = this.#limits;
-    let next = { timer: "end" as WatchdogTimer, at: this.#endAt, limitMs: this.#endMs };
-    if (!this.#guarding) return next;
-    if (totalMs > 0 && this.#startedAt + totalMs < next.at) {
-      next = { timer: "timeout", at: this.#startedAt + totalMs, limitMs: totalMs };
+    this.#next = "end";
+    let at = this.#endAt;
+    if (!this.#guarding) return at;
+    if (totalMs > 0 && this.#startedAt + totalMs < at) {
+      this.#next = "timeout";
+      at = this.#startedAt + totalMs;
     }
-    if (!this.#streaming) return next;
+    if (!this.#streaming) return at;
     if (this.#firstTokenAt === undefined) {
-      if (ttftMs > 0 && this.#startedAt + ttftMs < next.at) {
-        next = { timer: "ttft_timeout", at: this.#startedAt + ttftMs, limitMs: ttftMs };
-      }
-      return next;
+      if (ttftMs <= 0 || this.#startedAt + ttftMs >= at) return at;
+      this.#next = "ttft_timeout";
+      return this.#startedAt + ttftMs;
     }
     const idleAt = Math.min(this.#touchedAt + interTokenMs, this.#progressAt + IDLE_STRETCH * interTokenMs);
-    if (interTokenMs > 0 && idleAt < next.at) next = { timer: "idle_timeout", at: idleAt, limitMs: interTokenMs };
-    return next;
+    if (interTokenMs <= 0 || idleAt >= at) return at;
+    this.#next = "idle_timeout";
+    return idleAt;
+  }
+
+  #limitMs(timer: WatchdogTimer): number {
+    if (timer === "end") return this.#endMs;
+    if (timer === "timeout") return this.#limits.totalMs;
+    return timer === "ttft_timeout" ? this.#limits.ttftMs : this.#limits.interTokenMs;
   }
 
   #rearmIfEarlier(): void {
-    if (this.#nextDeadline().at >= this.#armedFor) return;
+    if (this.#nextDeadline() >= this.#armedFor) return;
     this.#cancel?.();
-    this.#arm();
+    this.#arm(this.#runtime.now());
   }
 
-  #arm(): void {
-    const { at } = this.#nextDeadline();
+  #arm(nowMs: number): void {
+    const at = this.#nextDeadline();
     this.#armedFor = at;
     this.#cancel = undefined;
     if (at === Number.POSITIVE_INFINITY) return;
-    this.#cancel = this.#runtime.setTimer(Math.max(0, at - this.#runtime.now()), () => this.#fired());
+    this.#cancel = this.#runtime.setTimer(Math.max(0, at - nowMs), () => this.#fired());
   }
 
   #fired(): void {
     this.#cancel = undefined;
     this.#armedFor = Number.POSITIVE_INFINITY;
     if (this.#pausedAt !== undefined) return;
-    const { timer, at, limitMs } = this.#nextDeadline();
-    if (this.#runtime.now() < at) {
-      this.#arm();
+    const at = this.#nextDeadline();
+    const timer = this.#next;
+    const nowMs = this.#runtime.now();
+    if (nowMs < at) {
+      this.#arm(nowMs);
       return;
     }
+    const limitMs = this.#limitMs(timer);
     this.stop();
     this.#onExpired(timer, limitMs);
   }

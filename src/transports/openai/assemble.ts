@@ -107,6 +107,7 @@ export class ChatAssembler {
   }
 
   choices(): ChatChoice[] {
+    if (this.#choices.length === 1) return [this.#finished(this.#choices[0]!)];
     return [...this.#choices].sort((a, b) => a.index - b.index).map((choice) => this.#finished(choice));
   }
 
@@ -135,7 +136,8 @@ export class ChatAssembler {
   }
 
   #primary(): ChoiceState | undefined {
-    return this.#choices.find((choice) => choice.index === 0) ?? this.#choices[0];
+    const first = this.#choices[0];
+    return first?.index === 0 ? first : (this.#choices.find((choice) => choice.index === 0) ?? first);
   }
 
   #split(choice: ChoiceState | undefined): { thinking: string; content: string } {
@@ -147,9 +149,11 @@ export class ChatAssembler {
   #finished(choice: ChoiceState): ChatChoice {
     const toolCalls = choice.calls?.calls() ?? [];
     const normalised = normaliseFinishReason(choice.rawFinish);
+    const { thinking, content } = this.#split(choice);
     return {
       index: choice.index,
-      ...this.#split(choice),
+      thinking,
+      content,
       toolCalls,
       finishReason: normalised === "stop" && toolCalls.length > 0 ? "tool_calls" : normalised,
       rawFinishReason: choice.rawFinish,

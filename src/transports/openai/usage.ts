@@ -16,36 +16,30 @@ function count(value: unknown): number | undefined {
   return Math.round(number);
 }
 
-function firstCount(...values: unknown[]): number | undefined {
-  for (const value of values) {
-    const tokens = count(value);
-    if (tokens !== undefined) return tokens;
-  }
-  return undefined;
-}
+const NO_DETAILS: Fields = {};
 
-function detail(usage: Fields, group: string, field: string): unknown {
-  const details = usage[group];
-  return isFields(details) ? details[field] : undefined;
+function details(group: unknown): Fields {
+  return isFields(group) ? group : NO_DETAILS;
 }
 
 function cachedTokens(usage: Fields): number | undefined {
-  return firstCount(
-    detail(usage, "prompt_tokens_details", "cached_tokens"),
-    detail(usage, "input_tokens_details", "cached_tokens"),
-    detail(usage, "prompt_token_details", "cached_tokens"),
-    usage.cached_tokens,
-    usage.num_cached_tokens,
-    usage.prompt_cache_hit_tokens,
+  return (
+    count(details(usage.prompt_tokens_details).cached_tokens) ??
+    count(details(usage.input_tokens_details).cached_tokens) ??
+    count(details(usage.prompt_token_details).cached_tokens) ??
+    count(usage.cached_tokens) ??
+    count(usage.num_cached_tokens) ??
+    count(usage.prompt_cache_hit_tokens)
   );
 }
 
 function reasoningTokens(usage: Fields): number | undefined {
-  return firstCount(
-    detail(usage, "completion_tokens_details", "reasoning_tokens"),
-    detail(usage, "output_tokens_details", "reasoning_tokens"),
-    detail(usage, "output_tokens_details", "thinking_tokens"),
-    usage.reasoning_tokens,
+  const output = details(usage.output_tokens_details);
+  return (
+    count(details(usage.completion_tokens_details).reasoning_tokens) ??
+    count(output.reasoning_tokens) ??
+    count(output.thinking_tokens) ??
+    count(usage.reasoning_tokens)
   );
 }
 
@@ -56,8 +50,8 @@ function reasoningTokens(usage: Fields): number | undefined {
 export function normaliseUsage(raw: unknown): Usage | null {
   if (!isFields(raw)) return null;
   const total = count(raw.total_tokens);
-  let prompt = firstCount(raw.prompt_tokens, raw.input_tokens);
-  let completion = firstCount(raw.completion_tokens, raw.output_tokens);
+  let prompt = count(raw.prompt_tokens) ?? count(raw.input_tokens);
+  let completion = count(raw.completion_tokens) ?? count(raw.output_tokens);
   if (total !== undefined) {
     if (prompt === undefined && completion !== undefined) prompt = Math.max(0, total - completion);
     else if (completion === undefined && prompt !== undefined) completion = Math.max(0, total - prompt);
