@@ -99,12 +99,19 @@ export interface PolyGatewayErrorOptions {
   cause?: unknown;
 }
 
+const brands = new Map<string, symbol>();
+
 function brandOf(name: string): symbol {
-  return Symbol.for(`polygateway.error.${name}`);
+  let brand = brands.get(name);
+  if (brand === undefined) {
+    brand = Symbol.for(`polygateway.error.${name}`);
+    brands.set(name, brand);
+  }
+  return brand;
 }
 
-function isBranded(brand: symbol, value: unknown): boolean {
-  return typeof value === "object" && value !== null && (value as Record<symbol, unknown>)[brand] === true;
+function isBranded(name: string, value: unknown): boolean {
+  return typeof value === "object" && value !== null && (value as Record<symbol, unknown>)[brandOf(name)] === true;
 }
 
 /**
@@ -112,13 +119,12 @@ function isBranded(brand: symbol, value: unknown): boolean {
  * when two copies of the package are loaded. Subclasses made by users keep the normal rule.
  */
 function brand(errorClass: { prototype: object; name: string }, name: string): void {
-  const symbol = brandOf(name);
-  Object.defineProperty(errorClass.prototype, symbol, { value: true });
+  Object.defineProperty(errorClass.prototype, brandOf(name), { value: true });
   Object.defineProperty(errorClass.prototype, "name", { value: name, configurable: true, writable: true });
   Object.defineProperty(errorClass, Symbol.hasInstance, {
     value(this: unknown, value: unknown): boolean {
       if (this !== errorClass) return Function.prototype[Symbol.hasInstance].call(this as object, value);
-      return isBranded(symbol, value);
+      return isBranded(name, value);
     },
   });
 }
@@ -148,7 +154,7 @@ export class PolyGatewayError extends Error {
   }
 
   static isInstance(value: unknown): value is PolyGatewayError {
-    return isBranded(brandOf("PolyGatewayError"), value);
+    return isBranded("PolyGatewayError", value);
   }
 
   /** Plain data for logs: no stack, no secrets (transports redact before they compose a message). */
@@ -178,7 +184,7 @@ export class TransientError extends PolyGatewayError {
   }
 
   static override isInstance(value: unknown): value is TransientError {
-    return isBranded(brandOf("TransientError"), value);
+    return isBranded("TransientError", value);
   }
 }
 
@@ -192,7 +198,7 @@ export class SourceDeadError extends PolyGatewayError {
   }
 
   static override isInstance(value: unknown): value is SourceDeadError {
-    return isBranded(brandOf("SourceDeadError"), value);
+    return isBranded("SourceDeadError", value);
   }
 }
 
@@ -203,7 +209,7 @@ export class RequestRejectedError extends PolyGatewayError {
   }
 
   static override isInstance(value: unknown): value is RequestRejectedError {
-    return isBranded(brandOf("RequestRejectedError"), value);
+    return isBranded("RequestRejectedError", value);
   }
 }
 
@@ -222,7 +228,7 @@ export class ResultInvalidError extends PolyGatewayError {
   }
 
   static override isInstance(value: unknown): value is ResultInvalidError {
-    return isBranded(brandOf("ResultInvalidError"), value);
+    return isBranded("ResultInvalidError", value);
   }
 }
 
@@ -236,7 +242,7 @@ export class SourceNotConfiguredError extends PolyGatewayError {
   }
 
   static override isInstance(value: unknown): value is SourceNotConfiguredError {
-    return isBranded(brandOf("SourceNotConfiguredError"), value);
+    return isBranded("SourceNotConfiguredError", value);
   }
 }
 
@@ -269,7 +275,7 @@ export class ConfigError extends PolyGatewayError {
   }
 
   static override isInstance(value: unknown): value is ConfigError {
-    return isBranded(brandOf("ConfigError"), value);
+    return isBranded("ConfigError", value);
   }
 }
 
@@ -297,7 +303,7 @@ export class GatewayUnavailableError extends PolyGatewayError {
   }
 
   static override isInstance(value: unknown): value is GatewayUnavailableError {
-    return isBranded(brandOf("GatewayUnavailableError"), value);
+    return isBranded("GatewayUnavailableError", value);
   }
 }
 
@@ -308,14 +314,14 @@ export class CircuitOpenError extends GatewayUnavailableError {
   }
 
   static override isInstance(value: unknown): value is CircuitOpenError {
-    return isBranded(brandOf("CircuitOpenError"), value);
+    return isBranded("CircuitOpenError", value);
   }
 }
 
 /** No source could answer within the budgets; the last failure is the `cause`. */
 export class AllSourcesExhausted extends GatewayUnavailableError {
   static override isInstance(value: unknown): value is AllSourcesExhausted {
-    return isBranded(brandOf("AllSourcesExhausted"), value);
+    return isBranded("AllSourcesExhausted", value);
   }
 }
 
@@ -331,7 +337,7 @@ export class GovernanceBackendError extends GatewayUnavailableError {
   }
 
   static override isInstance(value: unknown): value is GovernanceBackendError {
-    return isBranded(brandOf("GovernanceBackendError"), value);
+    return isBranded("GovernanceBackendError", value);
   }
 }
 

@@ -32,14 +32,13 @@ export function makeUuidV7(wallNow: () => number, fillRandom: (bytes: Uint8Array
   /** `0192f3a4-5b6c-7`: the 48-bit time and the version digit. */
   function startMillisecond(newTimeMs: number): void {
     timeMs = newTimeMs;
-    text.write(
-      newTimeMs
-        .toString(16)
-        .padStart(12, "0")
-        .replace(/^(.{8})/, "$1-"),
-      0,
-      "latin1",
-    );
+    const upper = Math.floor(newTimeMs / 0x1_0000);
+    writeByte(0, Math.floor(upper / 0x100_0000));
+    writeByte(2, (upper >> 16) & 0xff);
+    writeByte(4, (upper >> 8) & 0xff);
+    writeByte(6, upper & 0xff);
+    writeByte(9, (newTimeMs >> 8) & 0xff);
+    writeByte(11, newTimeMs & 0xff);
     text[14] = DIGITS[7]!;
     // The top bit stays free, so that at least 2,048 ids fit into this millisecond.
     counter = ((pool[offset + 8]! & 0x07) << 8) | pool[offset + 9]!;

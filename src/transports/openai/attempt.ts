@@ -198,7 +198,7 @@ export class ChatExchange implements HttpObserver {
 
   /** Content type and first byte say what the answer is, not what was asked for. Blank lines before it are skipped. */
   #decide(chunk: Buffer): void {
-    const kind = bodyKind(chunk, this.#headers.get("content-type") ?? "");
+    const kind = bodyKind(chunk, this.#headers);
     if (kind === "blank") {
       this.#watchdog.touch();
       return;

@@ -1,3 +1,5 @@
+import type { HttpHeaders } from "../headers.js";
+
 /** Decides what a 2xx body is. A server may answer JSON to a stream request and a stream to a plain one. */
 
 export type BodyKind = "json" | "sse" | "html" | "blank";
@@ -9,9 +11,9 @@ const SSE_FIELDS = ["data:", "event:", "id:", "retry:", ":"];
 const LOOK_BYTES = 256;
 
 /** First byte first, content type where it leaves a doubt. "blank": nothing but white space yet. */
-export function bodyKind(chunk: Buffer, contentType: string): BodyKind {
+export function bodyKind(chunk: Buffer, headers: HttpHeaders): BodyKind {
   if (chunk[0] === OPENING_BRACE) return "json";
-  const isEventStream = contentType.toLowerCase().includes("event-stream");
+  const isEventStream = headers.get("content-type")?.toLowerCase().includes("event-stream") === true;
   const text = chunk.toString("utf8", 0, LOOK_BYTES).replace(BLANK, "");
   const first = text[0];
   if (first === "{" || first === "[") return "json";
