@@ -26,6 +26,7 @@ function operationOf(
     {
       ...whole,
       messagesJson: JSON.stringify(whole.messages),
+      cancellation: undefined,
       hasParts: whole.messages.some(({ content }) => Array.isArray(content)),
     },
     { sources: [], candidates: [], countsTokens: true, chargesMaximum: false, ...able },

@@ -1,11 +1,13 @@
 import type { ChatRequest, Sampling } from "../domain/chat.js";
 import { RequestRejectedError } from "../errors.js";
+import type { Cancellation } from "../governance/cancellation.js";
 
 /**
  * One call as it was when it was made: every field read once and checked, in one fixed shape, so that whatever the
  * caller builds or changes later neither slows nor alters the call.
  */
 export interface CheckedRequest extends ChatRequest {
+  readonly cancellation: Cancellation | undefined;
   /** The messages as JSON, made once and shared by the body, the estimate and the telemetry row. */
   readonly messagesJson: string;
   /** Some message holds a list of parts. */
@@ -14,9 +16,9 @@ export interface CheckedRequest extends ChatRequest {
 
 /**
  * What a caller can get wrong before anything is sent. Throws RequestRejectedError that names the field.
- * `signal` takes the place of the request's own.
+ * With a `cancellation`, that stands for the caller's signal too.
  */
-export function checkRequest(request: ChatRequest, operation: string, signal = request?.signal): CheckedRequest {
+export function checkRequest(request: ChatRequest, operation: string, cancellation?: Cancellation): CheckedRequest {
   checkSignal(request, operation);
   refuseUnknown(request, operation);
   const { messages, model, sampling, tools, toolChoice, responseFormat, extraBody } = request;
@@ -49,7 +51,8 @@ export function checkRequest(request: ChatRequest, operation: string, signal = r
     priority,
     failover,
     deadlineMs,
-    signal,
+    signal: cancellation === undefined ? request.signal : undefined,
+    cancellation,
     stream,
     messagesJson: stringify(messages, "messages", operation),
     hasParts,

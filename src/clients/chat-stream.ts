@@ -1,4 +1,5 @@
 import type { ChatCompletion, ChatEvent, ChatRequest, ChatResponse } from "../domain/chat.js";
+import { Cancellation } from "../governance/cancellation.js";
 import type { Opened } from "../governance/operation.js";
 import { onSignal } from "../governance/signal-hub.js";
 import type { ChatAttempt, ChatSink, ChatTransport } from "../ports/transport.js";
@@ -18,7 +19,7 @@ export interface ChatStream extends AsyncIterableIterator<ChatEvent> {
 export type OpenAttempt = (transport: ChatTransport, attempt: ChatAttempt) => Promise<Opened<null, ChatCompletion>>;
 export type RunStream = (
   open: OpenAttempt,
-  signal: AbortSignal,
+  cancellation: Cancellation,
 ) => Promise<{ value: null; ended: Promise<ChatResponse> }>;
 
 /** Beyond this many unread events the socket is paused. */
@@ -35,7 +36,7 @@ export function createChatStream(
   lifetime: { enter(): void; leave(): void },
   run: RunStream,
 ): ChatStream {
-  const controller = new AbortController();
+  const cancellation = new Cancellation();
   const queue: ChatEvent[] = [];
   let head = 0;
   /** Reads that came before their event. */
@@ -110,7 +111,7 @@ export function createChatStream(
       entered = true;
       checkSignal(request, "chat_stream");
       leaveSignal = followSignal(request.signal);
-      const opened = await run(open, controller.signal);
+      const opened = await run(open, cancellation);
       const response = await opened.ended;
       deliver([
         { type: "usage", usage: response.usage },
@@ -129,8 +130,10 @@ export function createChatStream(
   }
 
   function followSignal(signal: AbortSignal | undefined): (() => void) | undefined {
-    if (signal?.aborted === true) controller.abort(signal.reason);
-    return signal === undefined || signal.aborted ? undefined : onSignal(signal, (reason) => controller.abort(reason));
+    if (signal?.aborted === true) cancellation.cancel(signal.reason);
+    return signal === undefined || signal.aborted
+      ? undefined
+      : onSignal(signal, (reason) => cancellation.cancel(reason));
   }
 
   function fail(error: unknown): void {
@@ -156,7 +159,7 @@ export function createChatStream(
     iterated = true;
     start();
     // A caller that aborted doesn't get what had been buffered; a broken stream first gives what had arrived.
-    if (head < queue.length && !(state === "failed" && controller.signal.aborted)) {
+    if (head < queue.length && !(state === "failed" && cancellation.cancelled)) {
       return Promise.resolve({ done: false, value: takeEvent() });
     }
     if (state === "failed") {
@@ -173,7 +176,7 @@ export function createChatStream(
     state = "left";
     queue.length = 0;
     head = 0;
-    if (wasOpen) controller.abort(new DOMException("the consumer left the stream", "AbortError"));
+    if (wasOpen) cancellation.cancel(new DOMException("the consumer left the stream", "AbortError"));
     wakeReaders();
     await running?.catch(() => {});
   }

@@ -43,8 +43,8 @@ export function createChatClient(
   }
 
   function stream(request: ChatRequest): ChatStream {
-    return createChatStream(request, lifetime, async (openChat, signal) => {
-      const checked = checkRequest(request, "chat_stream", signal);
+    return createChatStream(request, lifetime, async (openChat, cancellation) => {
+      const checked = checkRequest(request, "chat_stream", cancellation);
       if ((checked.sampling?.n ?? 1) > 1) {
         throw new RequestRejectedError("stream() answers one choice; use chat() for n > 1", {
           operation: "chat_stream",

@@ -77,7 +77,7 @@ export function startCall(
     requestId: runtime.uuid(),
     startedMs,
     sequence: dispatcher.nextSequence(),
-    interrupt: createInterrupt(runtime, options.signal, options.deadlineMs ?? config.deadlineMs),
+    interrupt: createInterrupt(runtime, options, options.deadlineMs ?? config.deadlineMs),
     clock: createStallClock(startedMs),
     failover: (options.failover ?? config.failover) === "on",
     sources: operation.sources,

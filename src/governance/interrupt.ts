@@ -1,11 +1,12 @@
 import type { Runtime } from "../ports/runtime.js";
+import type { CallOptions } from "./operation.js";
 import { onSignal } from "./signal-hub.js";
 
 /** Why a call must stop now: its caller left (the signal's own reason), or its deadline passed. */
 export type Interruption = { readonly kind: "caller"; readonly reason: unknown } | { readonly kind: "deadline" };
 
 /**
- * The two things that may end a call from outside, as one: one listener on the caller's signal and one timer per call,
+ * What may end a call from outside, as one: one listener on the caller's signal or cancellation and one timer per call,
  * whatever the call is doing.
  */
 export interface Interrupt {
@@ -30,12 +31,14 @@ const NEVER: Interrupt = {
 
 export function createInterrupt(
   runtime: Runtime,
-  signal: AbortSignal | undefined,
+  { signal, cancellation }: Pick<CallOptions, "signal" | "cancellation">,
   deadlineMs: number | undefined,
 ): Interrupt {
-  if (signal === undefined && deadlineMs === undefined) return NEVER;
+  if (signal === undefined && cancellation === undefined && deadlineMs === undefined) return NEVER;
   const endsAtMs = deadlineMs === undefined ? Infinity : runtime.now() + deadlineMs;
-  let fired: Interruption | null = signal?.aborted === true ? { kind: "caller", reason: signal.reason } : null;
+  let fired: Interruption | null = null;
+  if (signal?.aborted === true) fired = { kind: "caller", reason: signal.reason };
+  else if (cancellation?.cancelled === true) fired = { kind: "caller", reason: cancellation.reason };
   let listener: ((interruption: Interruption) => void) | null = null;
 
   function fire(interruption: Interruption): void {
@@ -46,8 +49,9 @@ export function createInterrupt(
     told?.(interruption);
   }
 
-  const leaveSignal =
-    signal === undefined || fired !== null ? nothing : onSignal(signal, (reason) => fire({ kind: "caller", reason }));
+  const byCaller = (reason: unknown): void => fire({ kind: "caller", reason });
+  const leaveSignal = signal === undefined || fired !== null ? nothing : onSignal(signal, byCaller);
+  const leaveCancellation = cancellation === undefined || fired !== null ? nothing : cancellation.onCancel(byCaller);
   const cancelTimer =
     deadlineMs === undefined ? nothing : runtime.setTimer(deadlineMs, () => fire({ kind: "deadline" }));
 
@@ -65,6 +69,7 @@ export function createInterrupt(
     dispose() {
       listener = null;
       leaveSignal();
+      leaveCancellation();
       cancelTimer();
     },
   };

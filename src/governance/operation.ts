@@ -3,6 +3,7 @@ import type { SourceConfig } from "../domain/source.js";
 import type { Usage } from "../domain/usage.js";
 import type { PartialReply } from "../errors.js";
 import type { AttemptContext } from "../ports/transport.js";
+import type { Cancellation } from "./cancellation.js";
 
 /**
  * What a client tells the one loop about its kind of call (spec 01 "One loop, three kinds of call").
@@ -70,6 +71,8 @@ export interface Governed<Value, Completion> {
 /** The caller's wishes for one call. */
 export interface CallOptions {
   readonly signal?: AbortSignal;
+  /** Our own code's way to leave, e.g. when the consumer of a stream does. */
+  readonly cancellation?: Cancellation;
   readonly deadlineMs?: number;
   readonly priority?: number;
   readonly failover?: "on" | "off";
