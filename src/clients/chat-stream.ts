@@ -36,169 +36,189 @@ export function createChatStream(
   lifetime: { enter(): void; leave(): void },
   run: RunStream,
 ): ChatStream {
-  const cancellation = new Cancellation();
-  const queue: ChatEvent[] = [];
-  let head = 0;
-  /** Reads that came before their event. */
-  const reading: PendingRead[] = [];
-  let resume: (() => void) | null = null;
-  let started: Promise<ChatResponse> | null = null;
-  let state: "open" | "finished" | "failed" | "left" = "open";
-  let failure: unknown;
-  let iterated = false;
+  return new GovernedChatStream(request, lifetime, run);
+}
 
-  function deliver(events: readonly ChatEvent[]): void {
-    for (const event of events) queue.push(event);
-    while (reading.length > 0 && head < queue.length) reading.shift()!.resolve({ done: false, value: takeEvent() });
+/** Usage and finish are told once, from the booked facts; a transport's own wait for nobody. */
+const isContent = (event: ChatEvent): boolean => event.type !== "usage" && event.type !== "finish";
+
+class GovernedChatStream implements ChatStream {
+  readonly #request: ChatRequest;
+  readonly #lifetime: { enter(): void; leave(): void };
+  readonly #run: RunStream;
+  readonly #cancellation = new Cancellation();
+  readonly #queue: ChatEvent[] = [];
+  #head = 0;
+  /** Reads that came before their event. */
+  readonly #reading: PendingRead[] = [];
+  #resume: (() => void) | null = null;
+  #started: Promise<ChatResponse> | null = null;
+  #state: "open" | "finished" | "failed" | "left" = "open";
+  #failure: unknown;
+  #iterated = false;
+
+  constructor(request: ChatRequest, lifetime: { enter(): void; leave(): void }, run: RunStream) {
+    this.#request = request;
+    this.#lifetime = lifetime;
+    this.#run = run;
   }
 
-  function takeEvent(): ChatEvent {
-    const event = queue[head]!;
-    head += 1;
-    if (head === queue.length) {
-      queue.length = 0;
-      head = 0;
-      const goOn = resume;
-      resume = null;
+  get final(): Promise<ChatResponse> {
+    return this.#start();
+  }
+
+  next(): Promise<IteratorResult<ChatEvent>> {
+    if (this.#state === "left") return Promise.resolve(ENDED);
+    this.#iterated = true;
+    this.#start();
+    // A caller that aborted doesn't get what had been buffered; a broken stream first gives what had arrived.
+    if (this.#head < this.#queue.length && !(this.#state === "failed" && this.#cancellation.cancelled)) {
+      return Promise.resolve({ done: false, value: this.#takeEvent() });
+    }
+    if (this.#state === "failed") {
+      this.#state = "left";
+      return Promise.reject(this.#failure);
+    }
+    if (this.#state === "finished") return Promise.resolve(ENDED);
+    return new Promise((resolve, reject) => this.#reading.push({ resolve, reject }));
+  }
+
+  async return(): Promise<IteratorResult<ChatEvent>> {
+    await this.#leave();
+    return ENDED;
+  }
+
+  async throw(error: unknown): Promise<IteratorResult<ChatEvent>> {
+    await this.#leave();
+    throw error;
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#leave();
+  }
+
+  #deliver(events: readonly ChatEvent[]): void {
+    for (const event of events) this.#queue.push(event);
+    while (this.#reading.length > 0 && this.#head < this.#queue.length) {
+      this.#reading.shift()!.resolve({ done: false, value: this.#takeEvent() });
+    }
+  }
+
+  #takeEvent(): ChatEvent {
+    const event = this.#queue[this.#head]!;
+    this.#head += 1;
+    if (this.#head === this.#queue.length) {
+      this.#queue.length = 0;
+      this.#head = 0;
+      const goOn = this.#resume;
+      this.#resume = null;
       goOn?.();
     }
     return event;
   }
 
-  /** Usage and finish are told once, from the booked facts; a transport's own wait for nobody. */
-  const isContent = (event: ChatEvent): boolean => event.type !== "usage" && event.type !== "finish";
-
-  const open: OpenAttempt = (transport, attempt) =>
-    new Promise((resolve, reject) => {
+  #open(transport: ChatTransport, attempt: ChatAttempt): Promise<Opened<null, ChatCompletion>> {
+    return new Promise((resolve, reject) => {
       let isOpen = false;
       const sink: ChatSink = {
-        push(events) {
+        push: (events) => {
           const content = events.every(isContent) ? events : events.filter(isContent);
           if (content.length === 0) return true;
           // The commit point: before it everything may be retried, after it nothing.
           if (!isOpen) resolve({ value: null, done });
           isOpen = true;
-          deliver(content);
-          return !iterated || queue.length - head < HIGH_WATER_EVENTS;
+          this.#deliver(content);
+          return !this.#iterated || this.#queue.length - this.#head < HIGH_WATER_EVENTS;
         },
-        whenReady(goOn) {
-          if (queue.length === head) goOn();
-          else resume = goOn;
+        whenReady: (goOn) => {
+          if (this.#queue.length === this.#head) goOn();
+          else this.#resume = goOn;
         },
       };
+      const { source, request, messagesJson, stream, context } = attempt;
       // One turn later, so that a transport may push at once.
-      const done = Promise.resolve().then(() => transport.complete({ ...attempt, sink }));
+      const done = Promise.resolve().then(() =>
+        transport.complete({ source, request, messagesJson, stream, sink, context }),
+      );
       done.then(
         () => resolve({ value: null, done }),
         (error) => (isOpen ? undefined : reject(error)),
       );
     });
-
-  function start(): Promise<ChatResponse> {
-    if (started === null) {
-      started = runToEnd();
-      // Nobody may be listening; an unhandled rejection would end the process.
-      started.catch(() => {});
-    }
-    return started;
   }
 
-  async function runToEnd(): Promise<ChatResponse> {
+  #start(): Promise<ChatResponse> {
+    if (this.#started === null) {
+      this.#started = this.#runToEnd();
+      // Nobody may be listening; an unhandled rejection would end the process.
+      this.#started.catch(() => {});
+    }
+    return this.#started;
+  }
+
+  async #runToEnd(): Promise<ChatResponse> {
     let leaveSignal: (() => void) | undefined;
     let entered = false;
     try {
-      lifetime.enter();
+      this.#lifetime.enter();
       entered = true;
-      checkSignal(request, "chat_stream");
-      leaveSignal = followSignal(request.signal);
-      const opened = await run(open, cancellation);
+      checkSignal(this.#request, "chat_stream");
+      leaveSignal = this.#followSignal(this.#request.signal);
+      const opened = await this.#run((transport, attempt) => this.#open(transport, attempt), this.#cancellation);
       const response = await opened.ended;
-      deliver([
+      this.#deliver([
         { type: "usage", usage: response.usage },
         { type: "finish", finishReason: response.finishReason, rawFinishReason: response.rawFinishReason },
       ]);
-      if (state === "open") state = "finished";
-      wakeReaders();
+      if (this.#state === "open") this.#state = "finished";
+      this.#wakeReaders();
       return response;
     } catch (error) {
-      fail(error);
+      this.#fail(error);
       throw error;
     } finally {
       leaveSignal?.();
-      if (entered) lifetime.leave();
+      if (entered) this.#lifetime.leave();
     }
   }
 
-  function followSignal(signal: AbortSignal | undefined): (() => void) | undefined {
-    if (signal?.aborted === true) cancellation.cancel(signal.reason);
-    return signal === undefined || signal.aborted
-      ? undefined
-      : onSignal(signal, (reason) => cancellation.cancel(reason));
+  #followSignal(signal: AbortSignal | undefined): (() => void) | undefined {
+    if (signal === undefined) return undefined;
+    if (!signal.aborted) return onSignal(signal, (reason) => this.#cancellation.cancel(reason));
+    this.#cancellation.cancel(signal.reason);
+    return undefined;
   }
 
-  function fail(error: unknown): void {
-    failure = error;
-    if (state === "open") state = "failed";
-    wakeReaders();
+  #fail(error: unknown): void {
+    this.#failure = error;
+    if (this.#state === "open") this.#state = "failed";
+    this.#wakeReaders();
   }
 
   /** Nothing more will come: readers that still wait get the end, the first of them the failure. */
-  function wakeReaders(): void {
-    for (const waiting of reading.splice(0)) {
-      if (state === "failed") {
-        state = "left";
-        waiting.reject(failure);
+  #wakeReaders(): void {
+    for (const waiting of this.#reading.splice(0)) {
+      if (this.#state === "failed") {
+        this.#state = "left";
+        waiting.reject(this.#failure);
       } else {
         waiting.resolve(ENDED);
       }
     }
   }
 
-  function next(): Promise<IteratorResult<ChatEvent>> {
-    if (state === "left") return Promise.resolve(ENDED);
-    iterated = true;
-    start();
-    // A caller that aborted doesn't get what had been buffered; a broken stream first gives what had arrived.
-    if (head < queue.length && !(state === "failed" && cancellation.cancelled)) {
-      return Promise.resolve({ done: false, value: takeEvent() });
-    }
-    if (state === "failed") {
-      state = "left";
-      return Promise.reject(failure);
-    }
-    if (state === "finished") return Promise.resolve(ENDED);
-    return new Promise((resolve, reject) => reading.push({ resolve, reject }));
-  }
-
-  async function leave(): Promise<void> {
-    const running = started;
-    const wasOpen = state === "open";
-    state = "left";
-    queue.length = 0;
-    head = 0;
-    if (wasOpen) cancellation.cancel(new DOMException("the consumer left the stream", "AbortError"));
-    wakeReaders();
+  async #leave(): Promise<void> {
+    const running = this.#started;
+    const wasOpen = this.#state === "open";
+    this.#state = "left";
+    this.#queue.length = 0;
+    this.#head = 0;
+    if (wasOpen) this.#cancellation.cancel(new DOMException("the consumer left the stream", "AbortError"));
+    this.#wakeReaders();
     await running?.catch(() => {});
   }
-
-  return {
-    get final() {
-      return start();
-    },
-    next,
-    async return() {
-      await leave();
-      return { done: true, value: undefined };
-    },
-    async throw(error: unknown) {
-      await leave();
-      throw error;
-    },
-    [Symbol.asyncIterator]() {
-      return this;
-    },
-    async [Symbol.asyncDispose]() {
-      await leave();
-    },
-  };
 }

@@ -1,4 +1,5 @@
 import type { Runtime } from "../ports/runtime.js";
+import type { Cancellation } from "./cancellation.js";
 import type { CallOptions } from "./operation.js";
 import { onSignal } from "./signal-hub.js";
 
@@ -20,6 +21,7 @@ export interface Interrupt {
 }
 
 const nothing = (): void => {};
+const DEADLINE: Interruption = { kind: "deadline" };
 
 /** Shared by all calls that have neither signal nor deadline. */
 const NEVER: Interrupt = {
@@ -35,42 +37,63 @@ export function createInterrupt(
   deadlineMs: number | undefined,
 ): Interrupt {
   if (signal === undefined && cancellation === undefined && deadlineMs === undefined) return NEVER;
-  const endsAtMs = deadlineMs === undefined ? Infinity : runtime.now() + deadlineMs;
-  let fired: Interruption | null = null;
-  if (signal?.aborted === true) fired = { kind: "caller", reason: signal.reason };
-  else if (cancellation?.cancelled === true) fired = { kind: "caller", reason: cancellation.reason };
-  let listener: ((interruption: Interruption) => void) | null = null;
+  return new CallInterrupt(runtime, signal, cancellation, deadlineMs);
+}
 
-  function fire(interruption: Interruption): void {
-    if (fired !== null) return;
-    fired = interruption;
-    const told = listener;
-    listener = null;
-    told?.(interruption);
+/** A class, because an object literal with a getter has a hidden class of its own every time it is made. */
+class CallInterrupt implements Interrupt {
+  readonly #runtime: Runtime;
+  readonly #endsAtMs: number;
+  readonly #leaveSignal: () => void = nothing;
+  readonly #leaveCancellation: () => void = nothing;
+  readonly #cancelTimer: () => void = nothing;
+  #fired: Interruption | null = null;
+  #listener: ((interruption: Interruption) => void) | null = null;
+
+  constructor(
+    runtime: Runtime,
+    signal: AbortSignal | undefined,
+    cancellation: Cancellation | undefined,
+    deadlineMs: number | undefined,
+  ) {
+    this.#runtime = runtime;
+    this.#endsAtMs = deadlineMs === undefined ? Infinity : runtime.now() + deadlineMs;
+    if (signal?.aborted === true) this.#fired = { kind: "caller", reason: signal.reason };
+    else if (cancellation?.cancelled === true) this.#fired = { kind: "caller", reason: cancellation.reason };
+    if (deadlineMs !== undefined) this.#cancelTimer = runtime.setTimer(deadlineMs, () => this.#fire(DEADLINE));
+    if (this.#fired !== null) return;
+    const byCaller = (reason: unknown): void => this.#fire({ kind: "caller", reason });
+    if (signal !== undefined) this.#leaveSignal = onSignal(signal, byCaller);
+    if (cancellation !== undefined) this.#leaveCancellation = cancellation.onCancel(byCaller);
   }
 
-  const byCaller = (reason: unknown): void => fire({ kind: "caller", reason });
-  const leaveSignal = signal === undefined || fired !== null ? nothing : onSignal(signal, byCaller);
-  const leaveCancellation = cancellation === undefined || fired !== null ? nothing : cancellation.onCancel(byCaller);
-  const cancelTimer =
-    deadlineMs === undefined ? nothing : runtime.setTimer(deadlineMs, () => fire({ kind: "deadline" }));
+  get fired(): Interruption | null {
+    return this.#fired;
+  }
 
-  return {
-    get fired() {
-      return fired;
-    },
-    remainingMs: () => endsAtMs - runtime.now(),
-    listen(next) {
-      listener = next;
-      return () => {
-        if (listener === next) listener = null;
-      };
-    },
-    dispose() {
-      listener = null;
-      leaveSignal();
-      leaveCancellation();
-      cancelTimer();
-    },
-  };
+  remainingMs(): number {
+    return this.#endsAtMs - this.#runtime.now();
+  }
+
+  listen(listener: (interruption: Interruption) => void): () => void {
+    this.#listener = listener;
+    return () => {
+      if (this.#listener === listener) this.#listener = null;
+    };
+  }
+
+  dispose(): void {
+    this.#listener = null;
+    this.#leaveSignal();
+    this.#leaveCancellation();
+    this.#cancelTimer();
+  }
+
+  #fire(interruption: Interruption): void {
+    if (this.#fired !== null) return;
+    this.#fired = interruption;
+    const told = this.#listener;
+    this.#listener = null;
+    told?.(interruption);
+  }
 }
