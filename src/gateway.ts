@@ -229,8 +229,7 @@ function telemetryFor(
   if (given === "none") return null;
   const recorders = Array.isArray(given) ? (given as readonly Recorder[]) : [given as Recorder];
   if (recorders.length === 0) return null;
-  const redactors = config.sources.map(createRedactor);
-  const redact = (text: string): string => redactors.reduce((clean, mask) => mask(clean), text);
+  const redact = createRedactor(...config.sources);
   return createTelemetry({ recorders, runtime, worker, redact, ...telemetry });
 }
 

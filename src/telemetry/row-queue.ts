@@ -12,8 +12,6 @@ export interface OpenEntry {
   readonly seq: number;
   readonly open: OpenAttempt;
   readonly commit: Commit | null;
-  /** Its record came before it was written: nothing to journal any more. */
-  skipped: boolean;
 }
 
 export interface RecordEntry {
@@ -40,18 +38,19 @@ function commitOf(wanted: boolean): { commit: Commit | null; committed: Promise<
 }
 
 /**
- * Bounded first-in first-out queue in front of a store. A full queue loses its oldest entry.
- * An open row whose record is queued before it was taken is never written (spec 05 "Open attempts").
+ * Bounded queue in front of a store: open rows and records, each first in first out. A full queue loses its oldest entry.
+ * An open row whose record is queued before it was taken is never written (spec 05 "Open attempts"), so it pays to take
+ * open rows only when their time has come, and records whenever there are enough of them.
  */
 export class RowQueue {
   readonly #capacity: number;
   readonly #onDrop: (entry: QueueEntry) => void;
-  #entries: QueueEntry[] = [];
+  /** By attempt, in the order they came. */
+  #opens = new Map<string, OpenEntry>();
+  #records: RecordEntry[] = [];
   #head = 0;
-  #skipped = 0;
   #commits = 0;
   #nextSeq = 1;
-  readonly #waitingOpens = new Map<string, OpenEntry>();
   readonly #takenOpens = new Set<string>();
 
   constructor(capacity: number, onDrop: (entry: QueueEntry) => void) {
@@ -60,7 +59,12 @@ export class RowQueue {
   }
 
   get size(): number {
-    return this.#entries.length - this.#head - this.#skipped;
+    return this.#opens.size + this.records;
+  }
+
+  /** Records alone. */
+  get records(): number {
+    return this.#records.length - this.#head;
   }
 
   /** Entries whose caller waits for the commit. */
@@ -74,52 +78,59 @@ export class RowQueue {
 
   /** Sequence number of the oldest entry still queued; Infinity when there is none. */
   get oldestSeq(): number {
-    return this.#entries[this.#head]?.seq ?? Number.POSITIVE_INFINITY;
+    return Math.min(this.#oldestOpen()?.seq ?? Infinity, this.#records[this.#head]?.seq ?? Infinity);
   }
 
   /** With `wanted`, the promise resolves when the row is durable and rejects when it is lost. */
   pushOpen(open: OpenAttempt, wanted: boolean): Promise<void> | undefined {
     const { commit, committed } = commitOf(wanted);
-    const entry: OpenEntry = { kind: "open", seq: this.#nextSeq++, open, commit, skipped: false };
-    this.#waitingOpens.set(open.callId, entry);
-    this.#push(entry);
+    this.#opens.set(open.callId, { kind: "open", seq: this.#nextSeq++, open, commit });
+    this.#pushed(commit);
     return committed;
   }
 
-  /** As `pushOpen`; an open row of the same attempt that still waits is skipped. */
+  /** As `pushOpen`; an open row of the same attempt that still waits is not written any more. */
   pushRecord(record: CallRecord, render: RecordRenderer, wanted: boolean): Promise<void> | undefined {
     const { commit, committed } = commitOf(wanted);
-    const waiting = this.#waitingOpens.get(record.callId);
+    const waiting = this.#opens.get(record.callId);
     if (waiting !== undefined) this.#skip(waiting);
     const closesOpen = waiting === undefined && this.#takenOpens.delete(record.callId);
-    this.#push({ kind: "record", seq: this.#nextSeq++, record, render, commit, closesOpen });
+    this.#records.push({ kind: "record", seq: this.#nextSeq++, record, render, commit, closesOpen });
+    this.#pushed(commit);
     return committed;
   }
 
-  /** Takes up to `limit` entries from the front. */
-  take(limit: number): QueueEntry[] {
+  /** Takes up to `limit` entries, the oldest of each kind; open rows first, and only `withOpens`. */
+  take(limit: number, withOpens = true): QueueEntry[] {
     const taken: QueueEntry[] = [];
-    while (taken.length < limit && this.#head < this.#entries.length) {
-      const entry = this.#shift();
-      if (entry === undefined) continue;
-      if (entry.kind === "open") this.#takenOpens.add(entry.open.callId);
-      taken.push(entry);
+    if (withOpens) {
+      for (const entry of this.#opens.values()) {
+        if (taken.length === limit) break;
+        this.#removeOpen(entry);
+        this.#takenOpens.add(entry.open.callId);
+        taken.push(entry);
+      }
     }
+    while (taken.length < limit && this.records > 0) taken.push(this.#shiftRecord());
     this.#compact();
     return taken;
   }
 
   /** Puts entries back that could not be written; the queue's bound still holds. */
   restore(entries: readonly QueueEntry[]): void {
-    this.#entries = [...entries, ...this.#entries.slice(this.#head)];
-    this.#head = 0;
+    const opens = new Map<string, OpenEntry>();
+    const records: RecordEntry[] = [];
     for (const entry of entries) {
-      if (entry.commit !== null) this.#commits += 1;
-      // Its record may have been queued meanwhile; that one deletes the row, so the order is kept.
-      if (entry.kind === "open" && this.#takenOpens.delete(entry.open.callId)) {
-        this.#waitingOpens.set(entry.open.callId, entry);
-      }
+      if (entry.kind === "record") records.push(entry);
+      // Its record came meanwhile: nothing to journal any more.
+      else if (this.#takenOpens.delete(entry.open.callId)) opens.set(entry.open.callId, entry);
+      else entry.commit?.resolve();
     }
+    for (const entry of [...opens.values(), ...records]) if (entry.commit !== null) this.#commits += 1;
+    for (const [callId, entry] of this.#opens) opens.set(callId, entry);
+    this.#opens = opens;
+    this.#records = [...records, ...this.#records.slice(this.#head)];
+    this.#head = 0;
     while (this.size > this.#capacity) this.#dropOldest();
   }
 
@@ -129,49 +140,43 @@ export class RowQueue {
     this.#compact();
   }
 
-  #push(entry: QueueEntry): void {
-    this.#entries.push(entry);
-    if (entry.commit !== null) this.#commits += 1;
+  #pushed(commit: Commit | null): void {
+    if (commit !== null) this.#commits += 1;
     if (this.size > this.#capacity) this.#dropOldest();
   }
 
-  #skip(entry: OpenEntry): void {
-    entry.skipped = true;
-    this.#skipped += 1;
-    this.#waitingOpens.delete(entry.open.callId);
-    if (entry.commit === null) return;
-    this.#commits -= 1;
-    entry.commit.resolve();
+  #oldestOpen(): OpenEntry | undefined {
+    for (const entry of this.#opens.values()) return entry;
+    return undefined;
   }
 
-  /** Removes the front entry; undefined when it was a skipped one. */
-  #shift(): QueueEntry | undefined {
-    const entry = this.#entries[this.#head++];
-    if (entry === undefined) return undefined;
-    if (entry.kind === "open") {
-      if (entry.skipped) {
-        this.#skipped -= 1;
-        return undefined;
-      }
-      this.#waitingOpens.delete(entry.open.callId);
-    }
+  #skip(entry: OpenEntry): void {
+    this.#removeOpen(entry);
+    entry.commit?.resolve();
+  }
+
+  #removeOpen(entry: OpenEntry): void {
+    this.#opens.delete(entry.open.callId);
+    if (entry.commit !== null) this.#commits -= 1;
+  }
+
+  #shiftRecord(): RecordEntry {
+    const entry = this.#records[this.#head++]!;
     if (entry.commit !== null) this.#commits -= 1;
     return entry;
   }
 
   #dropOldest(): void {
-    for (;;) {
-      const entry = this.#shift();
-      if (entry === undefined) continue;
-      this.#onDrop(entry);
-      this.#compact();
-      return;
-    }
+    const open = this.#oldestOpen();
+    const isOpen = open !== undefined && open.seq < (this.#records[this.#head]?.seq ?? Infinity);
+    if (isOpen) this.#removeOpen(open);
+    this.#onDrop(isOpen ? open : this.#shiftRecord());
+    this.#compact();
   }
 
   #compact(): void {
-    if (this.#head < 1_024 && this.#head < this.#entries.length) return;
-    this.#entries = this.#entries.slice(this.#head);
+    if (this.#head < 1_024 && this.#head < this.#records.length) return;
+    this.#records = this.#records.slice(this.#head);
     this.#head = 0;
   }
 }

@@ -37,7 +37,7 @@ interface FlushWaiter {
 /**
  * Keeps telemetry in a SQLite file (WAL), written by a thread of its own. Constructing opens nothing.
  *
- * Rows are committed every `flushIntervalMs` or 64 rows, at once when a commit is asked for; everything that comes
+ * Rows are committed every `flushIntervalMs` or 64 records, at once when a commit is asked for; everything that comes
  * while a commit runs goes with the next one. Trouble with the file (locked, full, read-only, damaged, deleted)
  * never reaches a call: rows wait in the queue, are tried again, and what is lost is counted in `stats()`.
  * A damaged file is left as it is and a new one is started beside it (`….recovered-1`).
@@ -121,7 +121,7 @@ export class SqliteRecorder implements LateRecorder {
       if (!this.#scheduled) queueMicrotask(() => this.#pump());
       return;
     }
-    if (this.#inflight.length === 0 && (this.#queue.size >= FLUSH_ROWS || !this.#tickAsked)) this.#pumpSoon();
+    if (this.#inflight.length === 0 && (this.#queue.records >= FLUSH_ROWS || !this.#tickAsked)) this.#pumpSoon();
   }
 
   /** Later in this turn of the event loop: rendering and posting are no part of the call. */
@@ -142,13 +142,11 @@ export class SqliteRecorder implements LateRecorder {
       this.#thread?.hold(false);
       return;
     }
-    if (this.#isDue()) this.#post();
-    else if (!this.#tickAsked) this.#askTick();
-  }
-
-  #isDue(): boolean {
-    if (this.#ticked || this.#flushes.length > 0) return true;
-    return !this.#failing && (this.#queue.commits > 0 || this.#queue.size >= FLUSH_ROWS);
+    const isTime = this.#ticked || this.#flushes.length > 0 || (!this.#failing && this.#queue.commits > 0);
+    const isMuch = !this.#failing && this.#queue.records >= FLUSH_ROWS;
+    // An attempt that ends before its time has come needs no row in the journal.
+    if (isTime || isMuch) this.#post(isTime);
+    if (!isTime && !this.#tickAsked) this.#askTick();
   }
 
   #askTick(): void {
@@ -157,10 +155,10 @@ export class SqliteRecorder implements LateRecorder {
     this.#startedThread()?.tick(delayMs);
   }
 
-  #post(): void {
-    this.#ticked = false;
+  #post(withOpens: boolean): void {
+    if (withOpens) this.#ticked = false;
     const lose = (entry: QueueEntry, reason: string) => this.#lose(entry, reason);
-    const { entries, batch } = renderBatch(this.#queue.take(MAX_BATCH), lose);
+    const { entries, batch } = renderBatch(this.#queue.take(MAX_BATCH, withOpens), lose);
     if (entries.length === 0) {
       this.#pump();
       return;

@@ -11,8 +11,22 @@ interface WellFormedString {
   toWellFormed(): string;
 }
 
+/** Up to here looking at every unit costs less than two calls into the engine: ids, names, codes. */
+const SHORT_UNITS = 64;
+const FIRST_SURROGATE = 0xd800;
+
+function isPlainAndShort(text: string): boolean {
+  if (text.length > SHORT_UNITS) return false;
+  for (let index = 0; index < text.length; index++) {
+    const unit = text.charCodeAt(index);
+    if (unit === 0 || unit >= FIRST_SURROGATE) return false;
+  }
+  return true;
+}
+
 /** Replaces NUL and lone surrogates, which stores refuse or store wrongly, by U+FFFD. */
 export function cleanText(text: string): string {
+  if (isPlainAndShort(text)) return text;
   const wellFormed = text as string & WellFormedString;
   const safe = wellFormed.isWellFormed() ? text : wellFormed.toWellFormed();
   return safe.includes("\0") ? safe.replaceAll("\0", "\uFFFD") : safe;

@@ -18,21 +18,28 @@ function formsOf(secret: string): string[] {
   return [...forms];
 }
 
-/**
- * Removes a source's own credentials from any text that came back from it. Applied before a text is cut:
- * half a key at the end of a digest would no longer be recognised.
- */
-export function createRedactor(source: SourceConfig): Redact {
+/** Everything of a source that must not be shown. */
+function secretsOf(source: SourceConfig): string[] {
   const key = source.apiKey.reveal();
   // As a whole header too: in base64 the key inside it looks different.
   const secrets = key === "none" ? [] : [key, `Bearer ${key}`];
   for (const [name, value] of Object.entries(source.headers)) {
     if (SECRET_HEADER.test(name)) secrets.push(value, value.replace(/^(Bearer|Basic)\s+/i, ""));
   }
-  const forms = secrets
-    .filter((secret) => secret.trim().length >= MIN_SECRET_UNITS)
-    .flatMap(formsOf)
-    .sort((a, b) => b.length - a.length);
-  if (forms.length === 0) return (text) => text;
-  return (text) => forms.reduce((clean, form) => (clean.includes(form) ? clean.split(form).join(MASK) : clean), text);
+  return secrets.filter((secret) => secret.trim().length >= MIN_SECRET_UNITS);
+}
+
+/**
+ * Removes the credentials of these sources from any text that came back from them. Applied before a text is cut:
+ * half a key at the end of a digest would no longer be recognised.
+ */
+export function createRedactor(...sources: readonly SourceConfig[]): Redact {
+  const forms = [...new Set(sources.flatMap(secretsOf).flatMap(formsOf))].sort((a, b) => b.length - a.length);
+  // Where none of these is, no longer form is either.
+  const cores = forms.filter((form) => !forms.some((other) => other !== form && form.includes(other)));
+  const shortest = Math.min(...cores.map((core) => core.length));
+  return (text) => {
+    if (text.length < shortest || !cores.some((core) => text.includes(core))) return text;
+    return forms.reduce((clean, form) => (clean.includes(form) ? clean.split(form).join(MASK) : clean), text);
+  };
 }
