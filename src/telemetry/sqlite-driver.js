@@ -117,8 +117,11 @@ export function openDatabase(path, { readOnly }) {
   try {
     database.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
     if (!readOnly) {
+      // Takes effect on a new file only. A row has about 2 KiB: on pages of 4 KiB every commit costs twice the writes.
+      database.exec(`PRAGMA page_size = ${PAGE_BYTES}`);
       useWal(database);
       database.exec("PRAGMA synchronous = NORMAL");
+      database.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
     }
     return database;
   } catch (error) {
@@ -127,6 +130,9 @@ export function openDatabase(path, { readOnly }) {
   }
 }
 
+const PAGE_BYTES = 16_384;
+/** The log is folded into the file every 4 MiB, as SQLite does by default with its small pages. */
+const CHECKPOINT_PAGES = 256;
 const WAL_TRIES = 20;
 const WAL_RETRY_MS = 25;
 
@@ -245,9 +251,10 @@ function createCallTable(database, { table, columns, createdAtIndex }) {
   const definitions = columns.map(definition);
   definitions.splice(createdAtIndex, 0, "created_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now'))");
   database.exec(`CREATE TABLE ${quoted(table)} (${definitions.join(", ")})`);
-  for (const column of ["created_at", "session_id"]) {
-    database.exec(`CREATE INDEX ${quoted(`${table}_${column}`)} ON ${quoted(table)} (${column})`);
-  }
+  database.exec(`CREATE INDEX ${quoted(`${table}_created_at`)} ON ${quoted(table)} (created_at)`);
+  // Most rows have no session, and none is ever looked for.
+  const some = "session_id IS NOT NULL";
+  database.exec(`CREATE INDEX ${quoted(`${table}_session_id`)} ON ${quoted(table)} (session_id) WHERE ${some}`);
 }
 
 /**
