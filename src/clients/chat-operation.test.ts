@@ -32,7 +32,7 @@ function operationOf(
     { sources: [], candidates: [], countsTokens: true, chargesMaximum: false, ...able },
     async (attempt) => {
       asked.push(attempt.stream);
-      return { value: null, done: null as unknown as ChatCompletion };
+      return null as unknown as ChatCompletion;
     },
   );
   return { operation, asked };

@@ -6,7 +6,7 @@ import type { OperationKind } from "../domain/record.js";
 import type { SourceConfig } from "../domain/source.js";
 import type { Usage } from "../domain/usage.js";
 import type { PartialReply } from "../errors.js";
-import type { Opened, Operation, PartialFacts, ReplyFacts } from "../governance/operation.js";
+import type { OpenedStream, Operation, PartialFacts, ReplyFacts } from "../governance/operation.js";
 import type { AttemptContext, ChatAttempt } from "../ports/transport.js";
 import type { CheckedRequest } from "./chat-request.js";
 
@@ -19,7 +19,7 @@ export interface AbleSources {
   readonly chargesMaximum: boolean;
 }
 
-export type OpenChat<Value> = (attempt: ChatAttempt) => Promise<Opened<Value, ChatCompletion>>;
+export type OpenChat<Value> = (attempt: ChatAttempt) => Promise<ChatCompletion | OpenedStream<Value, ChatCompletion>>;
 
 /**
  * States what chat is to the loop: estimate, attempt, telemetry description. A class, because one is made per call
@@ -58,7 +58,10 @@ export class ChatOperation<Value> implements Operation<Value, ChatCompletion> {
     return countsTokens ? reservation(this.#request, this.promptTokens, chargesMaximum) : 0;
   }
 
-  attempt(source: SourceConfig, context: AttemptContext): Promise<Opened<Value, ChatCompletion>> {
+  attempt(
+    source: SourceConfig,
+    context: AttemptContext,
+  ): Promise<ChatCompletion | OpenedStream<Value, ChatCompletion>> {
     const stream = this.kind === "chat_stream" || (this.#request.stream ?? source.stream);
     const { messagesJson } = this.#request;
     return this.#open({ source, request: this.#request, messagesJson, stream, context });

@@ -1,6 +1,6 @@
 import type { ChatCompletion, ChatEvent, ChatRequest, ChatResponse } from "../domain/chat.js";
 import { Cancellation } from "../governance/cancellation.js";
-import type { Opened } from "../governance/operation.js";
+import { OpenedStream } from "../governance/operation.js";
 import { onSignal } from "../governance/signal-hub.js";
 import type { ChatAttempt, ChatSink, ChatTransport } from "../ports/transport.js";
 import { checkSignal } from "./chat-request.js";
@@ -16,7 +16,10 @@ export interface ChatStream extends AsyncIterableIterator<ChatEvent> {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-export type OpenAttempt = (transport: ChatTransport, attempt: ChatAttempt) => Promise<Opened<null, ChatCompletion>>;
+export type OpenAttempt = (
+  transport: ChatTransport,
+  attempt: ChatAttempt,
+) => Promise<OpenedStream<null, ChatCompletion>>;
 export type RunStream = (
   open: OpenAttempt,
   cancellation: Cancellation,
@@ -121,7 +124,7 @@ class GovernedChatStream implements ChatStream {
     return event;
   }
 
-  #open(transport: ChatTransport, attempt: ChatAttempt): Promise<Opened<null, ChatCompletion>> {
+  #open(transport: ChatTransport, attempt: ChatAttempt): Promise<OpenedStream<null, ChatCompletion>> {
     return new Promise((resolve, reject) => {
       let isOpen = false;
       const sink: ChatSink = {
@@ -129,7 +132,7 @@ class GovernedChatStream implements ChatStream {
           const content = events.every(isContent) ? events : events.filter(isContent);
           if (content.length === 0) return true;
           // The commit point: before it everything may be retried, after it nothing.
-          if (!isOpen) resolve({ value: null, done });
+          if (!isOpen) resolve(new OpenedStream(null, done));
           isOpen = true;
           this.#deliver(content);
           return !this.#iterated || this.#queue.length - this.#head < HIGH_WATER_EVENTS;
@@ -145,7 +148,7 @@ class GovernedChatStream implements ChatStream {
         transport.complete({ source, request, messagesJson, stream, sink, context }),
       );
       done.then(
-        () => resolve({ value: null, done }),
+        () => resolve(new OpenedStream(null, done)),
         (error) => (isOpen ? undefined : reject(error)),
       );
     });

@@ -3,7 +3,7 @@ import type { SourceConfig } from "../domain/source.js";
 import { RequestRejectedError } from "../errors.js";
 import type { GovernEnvironment } from "../governance/call.js";
 import { govern } from "../governance/govern.js";
-import type { Answered, Governed, Opened } from "../governance/operation.js";
+import type { Answered, Governed } from "../governance/operation.js";
 import type { ChatTransport } from "../ports/transport.js";
 import { type AbleSources, ChatOperation, type OpenChat } from "./chat-operation.js";
 import { checkRequest } from "./chat-request.js";
@@ -28,7 +28,7 @@ export function createChatClient(
 ): ChatClient {
   const able = sourcesByModel(environment);
 
-  const openPlain: OpenChat<null> = (attempt) => transport.complete(attempt).then(openedWhole);
+  const openPlain: OpenChat<null> = (attempt) => transport.complete(attempt);
 
   async function chat(request: ChatRequest): Promise<ChatResponse> {
     lifetime.enter();
@@ -61,10 +61,6 @@ export function createChatClient(
   }
 
   return { chat, stream };
-}
-
-function openedWhole(completion: ChatCompletion): Opened<null, ChatCompletion> {
-  return { value: null, done: completion };
 }
 
 /** Which sources have a model; every other model is the caller's mistake. */

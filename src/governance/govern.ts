@@ -7,11 +7,20 @@ import { fits, noSources, tooLarge } from "./call-ends.js";
 import { endAfter, pauseBeforeRetry } from "./exhaustion.js";
 import type { Interruption } from "./interrupt.js";
 import { nextStep } from "./next-step.js";
-import type { Answered, CallOptions, Governed, Opened, Operation, PartialFacts } from "./operation.js";
+import {
+  type Answered,
+  type CallOptions,
+  type Governed,
+  OpenedStream,
+  type Operation,
+  type PartialFacts,
+} from "./operation.js";
 import { getPermit, interruptionError, orInterrupted, type Permit, stallError } from "./permit.js";
 import { costOf, recordAnswer, recordFailure, recordTerminal } from "./rows.js";
 import { settleAttempt, tokensOfFailure } from "./settle.js";
 import { unsentSettle } from "./unsent.js";
+
+const UNSENT = Symbol("unsent");
 
 /**
  * THE loop: every kind of call is admitted, attempted, judged and booked here and nowhere else (spec 02 §2).
@@ -33,27 +42,27 @@ export async function govern<Value, Completion>(
       const stall = call.attempts > 0 ? await orInterrupted(call, stallError(call)) : null;
       if (stall !== null) throw stall;
       if (call.interrupt.fired !== null) throw interruptionError(call, call.interrupt.fired);
-      const answer = getPermit(call, environment.runtime.uuid());
-      const permit = answer instanceof Promise ? await answer : answer;
+      const asked = getPermit(call, environment.runtime.uuid());
+      const permit = asked instanceof Promise ? await asked : asked;
       // It may fire between the grant and this line: the permit goes back unused.
       if (call.interrupt.fired !== null) throw returnPermit(call, permit, call.interrupt.fired);
       const attempt = startAttempt(call, permit);
       const stopListening = call.interrupt.listen((i) => attempt.abort(i, interruptionError(call, i)));
-      let opened: Opened<unknown, unknown> | null;
+      let answer: unknown;
       try {
-        opened = await send(attempt);
+        answer = await send(attempt);
       } catch (error) {
         stopListening();
         await afterFailure(attempt, error, true);
         continue;
       }
-      if (opened !== null && opened.done instanceof Promise) {
-        return openedStream(attempt, opened.value, opened.done) as Governed<Value, Completion>;
+      if (answer instanceof OpenedStream) {
+        return openedStream(attempt, answer.value, answer.done) as Governed<Value, Completion>;
       }
       stopListening();
-      if (opened === null) continue;
-      const answered = succeed(attempt, opened.done);
-      const end = governed(attempt, opened.value, answered instanceof Promise ? await answered : answered);
+      if (answer === UNSENT) continue;
+      const answered = succeed(attempt, answer);
+      const end = governed(attempt, null, answered instanceof Promise ? await answered : answered);
       call.interrupt.dispose();
       return end as Governed<Value, Completion>;
     }
@@ -95,8 +104,8 @@ function startAttempt(call: Call, permit: Permit): Attempt {
   return new Attempt(call, source, permit.grant, permit.waitedMs);
 }
 
-/** null = nothing left: the permit was older than its lease (a frozen process), it goes back and the call asks again. */
-function send(attempt: Attempt): Promise<Opened<unknown, unknown> | null> {
+/** UNSENT = nothing left: the permit was older than its lease (a frozen process), it goes back and the call asks again. */
+function send(attempt: Attempt): Promise<unknown> {
   const { call, grant, source } = attempt;
   const { runtime, telemetry, config } = call.environment;
   const committed = telemetry?.open({
@@ -114,13 +123,13 @@ function send(attempt: Attempt): Promise<Opened<unknown, unknown> | null> {
   return committed.then(() => sendAfterCommit(attempt));
 }
 
-async function sendAfterCommit(attempt: Attempt): Promise<Opened<unknown, unknown> | null> {
+async function sendAfterCommit(attempt: Attempt): Promise<unknown> {
   const { call, grant } = attempt;
   if (attempt.aborted) throw attempt.abortReason;
   if (attempt.runtime.now() - attempt.startedMs < grant.leaseTtlMs)
     return call.operation.attempt(attempt.source, attempt);
   await giveBackUnsent(attempt);
-  return null;
+  return UNSENT;
 }
 
 async function giveBackUnsent(attempt: Attempt): Promise<void> {

@@ -19,7 +19,8 @@ export interface Operation<Value, Completion> {
   readonly promptTokens: number;
   /** Tokens to reserve at admission. */
   readonly estTokens: number;
-  attempt(source: SourceConfig, context: AttemptContext): Promise<Opened<Value, Completion>>;
+  /** Resolves with the whole answer, or with an OpenedStream at its commit point. */
+  attempt(source: SourceConfig, context: AttemptContext): Promise<Completion | OpenedStream<Value, Completion>>;
   /** Columns 9 and 21 of a telemetry row; `source` null on a row without an attempt. */
   describeRequest(source: SourceConfig | null): { messages: string | null; sampling: string | null };
   describeReply(completion: Completion): ReplyFacts;
@@ -27,10 +28,15 @@ export interface Operation<Value, Completion> {
   describePartial(partial: PartialReply): PartialFacts;
 }
 
-/** An attempt that answered. For a plain call `done` is the completion, for a stream the promise of it. */
-export interface Opened<Value, Completion> {
+/** A stream that has begun: what the caller gets of it, and the promise of the whole. */
+export class OpenedStream<Value, Completion> {
   readonly value: Value;
-  readonly done: Completion | Promise<Completion>;
+  readonly done: Promise<Completion>;
+
+  constructor(value: Value, done: Promise<Completion>) {
+    this.value = value;
+    this.done = done;
+  }
 }
 
 export interface ReplyFacts {
@@ -58,7 +64,8 @@ export interface Answered<Completion> {
 }
 
 export interface Governed<Value, Completion> {
-  readonly value: Value;
+  /** null for a plain call: the completion is all there is. */
+  readonly value: Value | null;
   readonly source: SourceConfig;
   readonly callId: string;
   readonly requestId: string;
