@@ -51,6 +51,7 @@ export async function govern<Value, Completion>(
       let answer: unknown;
       try {
         answer = await send(attempt);
+        if (answer === undefined || answer === null) throw new TypeError("the transport gave no answer");
       } catch (error) {
         stopListening();
         await afterFailure(attempt, error, true);
