@@ -29,6 +29,31 @@ export const bareRequest = (origin, connections) => {
   };
 };
 
+/** The limit: undici's dispatch with a handler written for this one answer, and nothing governed. */
+export const bareDispatch = (origin, connections) => {
+  const pool = new Pool(origin, { connections });
+  const timeouts = { headersTimeout: 0, bodyTimeout: 0 };
+  return {
+    op: () =>
+      new Promise((resolve, reject) => {
+        const chunks = [];
+        const request = { path: "/json/chat/completions", method: "POST", headers, body: body(false), ...timeouts };
+        pool.dispatch(request, {
+          onRequestStart() {},
+          onResponseStart() {},
+          onResponseData: (_controller, chunk) => chunks.push(chunk),
+          onResponseEnd() {
+            const answer = JSON.parse(Buffer.concat(chunks).toString("utf8"));
+            if (answer.choices[0].message.content.length === 0) reject(new Error("empty"));
+            else resolve();
+          },
+          onResponseError: (_controller, error) => reject(error),
+        });
+      }),
+    close: () => pool.close(),
+  };
+};
+
 /** Minimal SSE reader: undici, split at newlines, JSON.parse of every data line. */
 export const bareStream = (origin, connections, path) => {
   const pool = new Pool(origin, { connections });

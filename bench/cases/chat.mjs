@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { SqliteRecorder } from "polygateway/sqlite";
-import { bareRequest, bareStream, openaiSdk } from "../baselines.mjs";
+import { bareDispatch, bareRequest, bareStream, openaiSdk } from "../baselines.mjs";
 import { chatOp, governedClient } from "../gateway.mjs";
 import { compare } from "../measure.mjs";
 
@@ -19,6 +19,7 @@ export async function chatCases({ origin, scale }) {
   try {
     for (const concurrency of [16, 128]) {
       const bare = bareRequest(origin, concurrency);
+      const limit = bareDispatch(origin, concurrency);
       const recorder = new SqliteRecorder(join(folder, `async-${concurrency}.db`));
       const journaled = new SqliteRecorder(join(folder, `before-${concurrency}.db`));
       const openai = openaiSdk(origin, "json");
@@ -37,12 +38,20 @@ export async function chatCases({ origin, scale }) {
             settle: () => journaled.flush(),
           },
           { name: "openai SDK", op: openai.op },
+          { name: "undici dispatch, hand-written handler", op: limit.op },
         ],
         { count: Math.round(3_000 * scale), concurrency },
       );
       await bare.close();
-      const [, noop, sqlite, before, sdk] = results;
+      await limit.close();
+      const [, noop, sqlite, before, sdk, dispatch] = results;
       rows.push(
+        {
+          id: "—",
+          what: `the limit, undici dispatch by hand, c=${concurrency}: CPU × bare undici request`,
+          value: dispatch.cpuRatio,
+          goal: null,
+        },
         {
           id: "G1a",
           what: `governed call, no-op recorder, c=${concurrency}: CPU × bare undici request`,

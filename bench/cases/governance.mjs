@@ -151,7 +151,13 @@ async function parkedHeap(origin) {
     });
   const governed = async () => {
     const { task, release } = hold();
-    const transport = { complete: (attempt) => (attempt.context.markSent(), task()), close: async () => {} };
+    const transport = {
+      complete(attempt) {
+        attempt.context.markSent();
+        return task();
+      },
+      close: async () => {},
+    };
     const client = governedClient(origin, "json", { transport }, { maxConcurrency: 20_000 });
     const wide = governedClient(origin, "json", { transport, global: {} }, { maxConcurrency: 20_000 });
     const bytes = await perCall(() => ({ calls: Array.from({ length: parked }, () => wide.chat(request)), release }));

@@ -5,6 +5,7 @@ import type { HttpHeaders } from "../headers.js";
 export type BodyKind = "json" | "sse" | "html" | "blank";
 
 const OPENING_BRACE = 0x7b;
+const DATA_FIELD = Buffer.from("data:");
 const BLANK = /^[\s\ufeff]*/;
 const SSE_FIELDS = ["data:", "event:", "id:", "retry:", ":"];
 /** Enough to see the first field name; a longer look isn't needed. */
@@ -13,6 +14,12 @@ const LOOK_BYTES = 256;
 /** First byte first, content type where it leaves a doubt. "blank": nothing but white space yet. */
 export function bodyKind(chunk: Buffer, headers: HttpHeaders): BodyKind {
   if (chunk[0] === OPENING_BRACE) return "json";
+  if (
+    chunk.length >= DATA_FIELD.length &&
+    chunk.compare(DATA_FIELD, 0, DATA_FIELD.length, 0, DATA_FIELD.length) === 0
+  ) {
+    return "sse";
+  }
   const isEventStream = headers.get("content-type")?.toLowerCase().includes("event-stream") === true;
   const text = chunk.toString("utf8", 0, LOOK_BYTES).replace(BLANK, "");
   const first = text[0];
