@@ -106,9 +106,9 @@ export interface TelemetryOptions {
   durability?: Durability;
 }
 
-/** What a price table must answer: the cost of one attempt, null = unknown. */
+/** What a price table must answer: the cost of one attempt, null = unknown. `provider` as the source is configured. */
 export interface PricingSource {
-  costNanos(model: string, usage: Usage): bigint | null;
+  costNanos(model: string, usage: Usage, provider?: string): bigint | null;
 }
 
 /** Proxies by the scheme of the upstream address; empty or absent = direct. */

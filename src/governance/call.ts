@@ -18,7 +18,7 @@ export interface GovernEnvironment {
   readonly runtime: Runtime;
   readonly dispatcher: Dispatcher;
   readonly telemetry: Telemetry | null;
-  readonly pricing: { costNanos(model: string, usage: Usage): bigint | null } | null;
+  readonly pricing: { costNanos(model: string, usage: Usage, provider?: string): bigint | null } | null;
   /** A user's own order; null = the governor selects. */
   readonly selector: Selector | null;
   readonly warn: Warn;

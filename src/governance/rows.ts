@@ -81,7 +81,7 @@ export function costOf(attempt: Attempt, usage: Usage): bigint | null {
   const { pricing, warn } = attempt.call.environment;
   if (pricing === null) return null;
   try {
-    return pricing.costNanos(attempt.source.model, usage);
+    return pricing.costNanos(attempt.source.model, usage, attempt.source.provider);
   } catch (error) {
     warn(
       "pricing",

@@ -105,11 +105,144 @@ describe("PricingTable", () => {
       "can't be read (ENOENT)",
     );
   });
+});
 
-  test("LiteLLM's file is recognised and refused with what to do", () => {
-    const path = file('{"gpt-4o": {"input_cost_per_token": 2.5e-06, "litellm_provider": "openai"}}');
-    expect(problemsOf(() => PricingTable.fromFile(path))).toEqual([
-      `${path} looks like LiteLLM's model_prices_and_context_window.json, which this version can't read yet`,
+describe("LiteLLM's price file as it is", () => {
+  const acme = {
+    litellm_provider: "acme",
+    mode: "chat",
+    max_input_tokens: 200_000,
+    input_cost_per_token: 3e-6,
+    output_cost_per_token: 1.5e-5,
+    cache_read_input_token_cost: 3e-7,
+    cache_creation_input_token_cost: 3.75e-6,
+    input_cost_per_token_above_200k_tokens: 6e-6,
+    output_cost_per_token_above_200k_tokens: 2.25e-5,
+    cache_read_input_token_cost_above_200k_tokens: 6e-7,
+    input_cost_per_token_batches: 1.5e-6,
+    supports_vision: true,
+  };
+  const tiered = {
+    litellm_provider: "dashscope",
+    tiered_pricing: [
+      { range: [256_000, 1_000_000], input_cost_per_token: 2.5e-7, output_cost_per_token: 2e-6 },
+      {
+        range: [0, 256_000],
+        input_cost_per_token: 5e-8,
+        output_cost_per_token: 4e-7,
+        output_cost_per_reasoning_token: 1e-6,
+      },
+    ],
+  };
+  const path = () =>
+    file(
+      JSON.stringify({
+        sample_spec: { max_tokens: "LEGACY parameter", input_cost_per_token: 0 },
+        fallback_generalizations: { anything: 1 },
+        "gpt-4o": { litellm_provider: "openai", input_cost_per_token: 2.5e-6, output_cost_per_token: 1e-5 },
+        "deepseek/deepseek-chat": {
+          litellm_provider: "deepseek",
+          input_cost_per_token: 2.8e-7,
+          output_cost_per_token: 4.2e-7,
+          input_cost_per_token_cache_hit: 2.8e-8,
+        },
+        "acme/think-1": acme,
+        "dashscope/tier": tiered,
+        "xai/grok": {
+          litellm_provider: "xai",
+          input_cost_per_token: 1e-6,
+          output_cost_per_token: 2e-6,
+          input_cost_per_token_above_128k_tokens: 2e-6,
+        },
+        embed: { litellm_provider: "openai", mode: "embedding", input_cost_per_token: 2e-8 },
+        free: { litellm_provider: "acme", input_cost_per_token: 0, output_cost_per_token: 0 },
+        "dall-e": { litellm_provider: "openai", mode: "image_generation", output_cost_per_image: 0.04 },
+        broken: { litellm_provider: "x", input_cost_per_token: "1e-6", output_cost_per_token: 1e-6 },
+        negative: { litellm_provider: "x", input_cost_per_token: 1e-6, output_cost_per_token: -1 },
+        "not-an-entry": 7,
+        mine: { inputPer1M: 1, outputPer1M: 2 },
+      }),
+    );
+  const cost = (table: PricingTable, model: string, counts: Partial<Usage>, provider?: string) =>
+    table.costNanos(model, usage(counts), provider);
+  const million = { promptTokens: 1_000_000, completionTokens: 1_000_000 };
+
+  test("dollars per token become exact nano-units, cached tokens have their own price", () => {
+    const table = PricingTable.fromFile(path());
+    expect(cost(table, "gpt-4o", million)).toBe(12_500_000_000n);
+    expect(cost(table, "deepseek-chat", million, "deepseek")).toBe(700_000_000n);
+    expect(cost(table, "deepseek-chat", { ...million, cachedPromptTokens: 1_000_000 }, "deepseek")).toBe(448_000_000n);
+    expect(cost(table, "embed", { promptTokens: 1_000_000 })).toBe(20_000_000n);
+    expect(cost(table, "mine", million)).toBe(3_000_000_000n);
+  });
+
+  test("free is a price, and unknown is none; what can't be read is skipped and counted", () => {
+    const table = PricingTable.fromFile(path());
+    expect(cost(table, "free", million)).toBe(0n);
+    for (const model of ["dall-e", "broken", "negative", "not-an-entry", "sample_spec", "fallback_generalizations"]) {
+      expect(cost(table, model, million), model).toBeNull();
+    }
+    expect([table.size, table.skipped]).toEqual([8, 4]);
+  });
+
+  test("above a threshold the whole call has the higher rates, the answer too; xAI's begin at it", () => {
+    const table = PricingTable.fromFile(path());
+    const at = (model: string, promptTokens: number, more: Partial<Usage> = {}) =>
+      cost(table, model, { promptTokens, completionTokens: 1_000, ...more });
+    expect(at("think-1", 200_000)).toBeNull();
+    expect(at("acme/think-1", 200_000)).toBe(600_000_000n + 15_000_000n);
+    expect(at("acme/think-1", 200_001)).toBe(1_200_006_000n + 22_500_000n);
+    expect(at("acme/think-1", 200_001, { cachedPromptTokens: 200_001 })).toBe(120_000_600n + 22_500_000n);
+    expect(at("xai/grok", 127_999)).toBe(127_999_000n + 2_000_000n);
+    expect(at("xai/grok", 128_000)).toBe(256_000_000n + 2_000_000n);
+  });
+
+  test("tiers in a list, in any order, with no base price beside them", () => {
+    const table = PricingTable.fromFile(path());
+    const low = { promptTokens: 256_000, completionTokens: 1_000, reasoningTokens: 500 };
+    expect(cost(table, "tier", low, "qwen")).toBe(12_800_000n + 200_000n + 500_000n);
+    expect(cost(table, "tier", { ...low, promptTokens: 256_001 }, "dashscope")).toBe(64_000_250n + 2_000_000n);
+  });
+
+  test("your own entries stay strict in a mixed file", () => {
+    const text = JSON.stringify({ "gpt-4o": acme, mine: { inputPer1M: 1, typo: 2 } });
+    expect(problemsOf(() => PricingTable.fromFile(file(text)))).toEqual([
+      expect.stringContaining("mine.typo is an unknown field"),
+      expect.stringContaining("mine.outputPer1M is missing"),
     ]);
+  });
+});
+
+describe("the entry that prices a model", () => {
+  const table = new PricingTable(
+    Object.fromEntries(
+      ["openai/gpt-x", "gpt-x", "zai/glm-9", "qwen-max", "claude-s-4", "llama"].map((key) => [
+        key,
+        { inputPer1M: 1, outputPer1M: 1 },
+      ]),
+    ),
+  );
+
+  test.each([
+    ["gpt-x", "openai", "openai/gpt-x"],
+    ["gpt-x", "OpenAI", "openai/gpt-x"],
+    ["gpt-x", "relay", "gpt-x"],
+    ["gpt-x", undefined, "gpt-x"],
+    ["glm-9", "zhipu", "zai/glm-9"],
+    ["glm-9", "zai", "zai/glm-9"],
+    ["glm-9", undefined, null],
+    ["vendor/sub/qwen-max", "openrouter", "qwen-max"],
+    ["vendor/qwen-max:free", "openrouter", "qwen-max"],
+    ["qwen-max-latest", undefined, "qwen-max"],
+    ["claude-s-4-20250929", undefined, "claude-s-4"],
+    ["claude-s-4-2025-09-29", undefined, "claude-s-4"],
+    ["claude-s-4-0929", undefined, "claude-s-4"],
+    ["llama:8b", "ollama", "llama"],
+    ["llama-3", undefined, null],
+    ["__proto__", undefined, null],
+    ["", "", null],
+  ])("%s of %s is priced by %s", (model, provider, key) => {
+    expect(table.keyFor(model, provider)).toBe(key);
+    expect(table.has(model, provider)).toBe(key !== null);
   });
 });

@@ -2,6 +2,9 @@ import { readFileSync } from "node:fs";
 import type { Usage } from "../domain/usage.js";
 import { ConfigError, type ConfigProblem } from "../errors.js";
 import { nanosToNumber } from "./columns.js";
+import { isLiteLlmEntry, readLiteLlmEntry } from "./litellm-prices.js";
+import { priceKeys } from "./price-keys.js";
+import { costOf, flatRates, type ModelRates } from "./rates.js";
 
 export { nanosToNumber };
 
@@ -22,7 +25,13 @@ interface SnakeCasePrice {
   readonly reasoning_per_1m?: number;
 }
 
-export type PriceList = Readonly<Record<string, ModelPrice | SnakeCasePrice>>;
+/** An entry of LiteLLM's file, as it is. */
+interface LiteLlmPrice {
+  readonly litellm_provider: string;
+  readonly [field: string]: unknown;
+}
+
+export type PriceList = Readonly<Record<string, ModelPrice | SnakeCasePrice | LiteLlmPrice>>;
 
 type PriceField = keyof ModelPrice;
 
@@ -42,35 +51,49 @@ const FIELDS: ReadonlyMap<string, PriceField> = new Map([
   ["reasoning_per_1M", "reasoningPer1M"],
 ]);
 const REQUIRED: readonly PriceField[] = ["inputPer1M", "outputPer1M"];
-const TOKENS_PER_PRICE = 1_000_000n;
 const NANO_DIGITS = 9;
 const MAX_PRICE = 1e9;
 
-/** Nano-units per million tokens. */
-interface NanoPrice {
-  readonly input: bigint;
-  readonly output: bigint;
-  readonly cachedInput: bigint;
-  readonly reasoning: bigint;
+interface PriceBook {
+  readonly rates: ReadonlyMap<string, ModelRates>;
+  readonly skipped: number;
+}
+
+interface FoundPrice {
+  readonly key: string;
+  readonly rates: ModelRates;
 }
 
 /**
- * What tokens cost. There are no built-in prices, and one currency: yours. Sums are exact whole nano-units.
- * A faulty table is refused with a ConfigError that names every problem.
+ * What tokens cost. There are no built-in prices, and one currency: that of the list. Sums are exact whole nano-units.
+ * Two forms are read, also mixed in one list: prices per million tokens of your own, and LiteLLM's
+ * `model_prices_and_context_window.json` as it is. A faulty table of your own is refused with a ConfigError that names
+ * every problem; of LiteLLM's entries those without a usable price per token are skipped.
  */
 export class PricingTable {
-  readonly #prices: ReadonlyMap<string, NanoPrice>;
+  readonly #book: PriceBook;
+  readonly #found = new Map<string, FoundPrice | null>();
   readonly #unknown = new Set<string>();
   #onUnknownModel: (model: string) => void = () => {};
 
   /** `origin` = what error texts call the list. */
   constructor(prices: PriceList, origin = "pricing") {
-    this.#prices = readPrices(prices, origin);
+    this.#book = readPrices(prices, origin);
   }
 
-  /** Reads a JSON file `{model: {inputPer1M, outputPer1M, cachedInputPer1M?, reasoningPer1M?}}`. */
+  /** Reads a JSON file of either form. */
   static fromFile(path: string): PricingTable {
     return new PricingTable(readPriceFile(path), path);
+  }
+
+  /** Models that have a price. */
+  get size(): number {
+    return this.#book.rates.size;
+  }
+
+  /** Entries of LiteLLM's without a usable price per token. */
+  get skipped(): number {
+    return this.#book.skipped;
   }
 
   /** Called once for each model that a cost was asked for and that has no price; replaces the listener before. */
@@ -78,18 +101,33 @@ export class PricingTable {
     this.#onUnknownModel = listener;
   }
 
-  has(model: string): boolean {
-    return this.#prices.has(model);
+  has(model: string, provider?: string): boolean {
+    return this.#find(model, provider) !== null;
+  }
+
+  /** The entry that prices this model: its name with the provider, alone, or without path, tag and date. */
+  keyFor(model: string, provider?: string): string | null {
+    return this.#find(model, provider)?.key ?? null;
   }
 
   /** Cost in whole nano-units, rounded half up once per call; null when the usage or the model's price is unknown. Never throws. */
-  costNanos(model: string, usage: Usage | null): bigint | null {
-    const price = this.#prices.get(model);
-    if (price === undefined) {
+  costNanos(model: string, usage: Usage | null, provider?: string): bigint | null {
+    const found = this.#find(model, provider);
+    if (found === null) {
       this.#noteUnknown(model);
       return null;
     }
-    return usage === null ? null : costOf(price, usage);
+    return usage === null ? null : costOf(found.rates, usage);
+  }
+
+  #find(model: string, provider: string | undefined): FoundPrice | null {
+    const asked = `${provider ?? ""}\n${model}`;
+    const known = this.#found.get(asked);
+    if (known !== undefined) return known;
+    const key = priceKeys(model, provider).find((candidate) => this.#book.rates.has(candidate));
+    const found = key === undefined ? null : { key, rates: this.#book.rates.get(key)! };
+    this.#found.set(asked, found);
+    return found;
   }
 
   #noteUnknown(model: string): void {
@@ -97,28 +135,6 @@ export class PricingTable {
     this.#unknown.add(model);
     this.#onUnknownModel(model);
   }
-}
-
-function costOf(price: NanoPrice, usage: Usage): bigint | null {
-  const prompt = tokens(usage.promptTokens);
-  const completion = tokens(usage.completionTokens);
-  if (prompt === null || completion === null) return null;
-  const cached = smaller(tokens(usage.cachedPromptTokens ?? 0) ?? 0n, prompt);
-  const reasoning = smaller(tokens(usage.reasoningTokens ?? 0) ?? 0n, completion);
-  const sum =
-    (prompt - cached) * price.input +
-    cached * price.cachedInput +
-    (completion - reasoning) * price.output +
-    reasoning * price.reasoning;
-  return (sum + TOKENS_PER_PRICE / 2n) / TOKENS_PER_PRICE;
-}
-
-function tokens(count: number): bigint | null {
-  return Number.isSafeInteger(count) && count >= 0 ? BigInt(count) : null;
-}
-
-function smaller(left: bigint, right: bigint): bigint {
-  return left < right ? left : right;
 }
 
 function readPriceFile(path: string): PriceList {
@@ -139,30 +155,40 @@ function readPriceFile(path: string): PriceList {
 
 const FORM =
   'Write {"model": {"inputPer1M": 0.15, "outputPer1M": 0.6}}, optionally cachedInputPer1M and reasoningPer1M';
-const LITELLM_FIELDS = ["input_cost_per_token", "output_cost_per_token", "litellm_provider"];
+/** Entries of LiteLLM's file that are no models. */
+const NO_MODELS: ReadonlySet<string> = new Set(["sample_spec", "fallback_generalizations"]);
 
-function readPrices(list: unknown, key: string): ReadonlyMap<string, NanoPrice> {
+function readPrices(list: unknown, key: string): PriceBook {
   if (!isPlainObject(list)) throw new ConfigError([{ key, problem: "is no table of models", remedy: FORM }]);
-  if (looksLikeLiteLlm(list)) {
-    const problem = "looks like LiteLLM's model_prices_and_context_window.json, which this version can't read yet";
-    throw new ConfigError([{ key, problem, remedy: `${FORM} (its prices per token times 1,000,000)` }]);
-  }
+  const entries = Object.entries(list).filter(([model]) => !NO_MODELS.has(model));
+  // Others keep that file: what is odd in it is theirs, and must not stop anybody.
+  const isLenient = Object.hasOwn(list, "sample_spec") || entries.some(([, entry]) => isLiteLlm(entry));
   const problems: ConfigProblem[] = [];
-  const prices = new Map<string, NanoPrice>();
-  for (const [model, entry] of Object.entries(list)) {
-    const price = readPrice(entry, `${key}.${model}`, problems);
-    if (price !== null) prices.set(model, price);
+  const rates = new Map<string, ModelRates>();
+  let skipped = 0;
+  for (const [model, entry] of entries) {
+    const isForeign = isLiteLlm(entry) || (isLenient && !isOwnEntry(entry));
+    const price = isForeign ? foreignRates(entry) : readPrice(entry, `${key}.${model}`, problems);
+    if (price !== null) rates.set(model, price);
+    else if (isForeign) skipped += 1;
   }
   if (problems.length > 0) throw new ConfigError(problems);
-  return prices;
+  return { rates, skipped };
 }
 
-function looksLikeLiteLlm(list: Record<string, unknown>): boolean {
-  if (Object.hasOwn(list, "sample_spec")) return true;
-  return Object.values(list).some((entry) => isPlainObject(entry) && LITELLM_FIELDS.some((name) => name in entry));
+function isLiteLlm(entry: unknown): boolean {
+  return isPlainObject(entry) && !isOwnEntry(entry) && isLiteLlmEntry(entry);
 }
 
-function readPrice(entry: unknown, key: string, problems: ConfigProblem[]): NanoPrice | null {
+function isOwnEntry(entry: unknown): boolean {
+  return isPlainObject(entry) && Object.keys(entry).some((field) => FIELDS.has(field));
+}
+
+function foreignRates(entry: unknown): ModelRates | null {
+  return isPlainObject(entry) ? readLiteLlmEntry(entry) : null;
+}
+
+function readPrice(entry: unknown, key: string, problems: ConfigProblem[]): ModelRates | null {
   if (!isPlainObject(entry)) {
     problems.push({ key, value: shown(entry), problem: "is no price", remedy: FORM });
     return null;
@@ -186,12 +212,12 @@ function readPrice(entry: unknown, key: string, problems: ConfigProblem[]): Nano
   if (problems.length > before) return null;
   const input = nanos.get("inputPer1M") ?? 0n;
   const output = nanos.get("outputPer1M") ?? 0n;
-  return {
+  return flatRates({
     input,
     output,
     cachedInput: nanos.get("cachedInputPer1M") ?? input,
     reasoning: nanos.get("reasoningPer1M") ?? output,
-  };
+  });
 }
 
 function readNanos(value: unknown, key: string, problems: ConfigProblem[]): bigint {
