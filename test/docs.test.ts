@@ -114,6 +114,7 @@ describe("commands and options", () => {
   const optionsOf = (command: Command): string[] => [
     "--help",
     ...command.options.flatMap(({ long, short, hidden }) => (hidden ? [] : [long ?? "", short ?? ""])),
+    ...command.commands.flatMap(optionsOf),
   ];
   const known = new Set(["help", ...commands.keys()]);
   const anyOption = new Set(["--version", ...[...commands.values()].flatMap(optionsOf)]);

@@ -13,12 +13,17 @@ interface CompletableCommand {
   readonly words: readonly string[];
 }
 
+/** Those of the commands below it too: `telemetry prune --dry-run`. */
+function optionsOf(command: Command): Option[] {
+  return [...command.options, ...command.commands.flatMap(optionsOf)];
+}
+
 function commandsOf(program: Command): CompletableCommand[] {
   return program.commands.map((command) => ({
     name: command.name(),
     summary: command.summary() || command.description(),
-    options: [...command.options, new Option("-h, --help", "show help")],
-    words: command.registeredArguments[0]?.argChoices ?? [],
+    options: [...optionsOf(command), new Option("-h, --help", "show help")],
+    words: command.registeredArguments[0]?.argChoices ?? command.commands.map((below) => below.name()),
   }));
 }
 

@@ -10,7 +10,9 @@ import { registerMock } from "./mock.js";
 import { packageVersion } from "./package-root.js";
 import { registerReconcile } from "./reconcile.js";
 import { registerReport } from "./report.js";
+import { registerTelemetry } from "./telemetry.js";
 import { processTerminal, styleOf, type Terminal } from "./terminal.js";
+import { registerTrace } from "./trace.js";
 
 const EXAMPLES = `
 Examples:
@@ -44,7 +46,9 @@ export function createProgram(context: CommandContext): Command {
   registerChat(program, context);
   registerBatch(program, context);
   registerReport(program, terminal);
+  registerTrace(program, terminal);
   registerReconcile(program, terminal);
+  registerTelemetry(program, terminal);
   registerMock(program, terminal);
   registerCompletion(program, terminal);
   return program;

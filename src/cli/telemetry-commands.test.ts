@@ -4,11 +4,14 @@ import { join } from "node:path";
 import { Command } from "commander";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { JsonlRecorder } from "../telemetry/jsonl.js";
+import { SqliteRecorder } from "../telemetry/sqlite.js";
 import { sampleOpen, sampleRecord } from "../testing/contracts/recorder.js";
 import { CliError } from "./failure.js";
 import { registerReconcile } from "./reconcile.js";
 import { registerReport } from "./report.js";
+import { registerTelemetry } from "./telemetry.js";
 import type { Terminal } from "./terminal.js";
+import { registerTrace } from "./trace.js";
 
 let folder = "";
 let store = "";
@@ -51,6 +54,8 @@ async function run(args: readonly string[], options: RunOptions = {}) {
   const program = new Command().exitOverride().configureOutput({ writeOut: stream.write, writeErr: stream.write });
   registerReport(program, terminal);
   registerReconcile(program, terminal);
+  registerTrace(program, terminal);
+  registerTelemetry(program, terminal);
   try {
     await program.parseAsync([...args], { from: "user" });
     return { text, error: null };
@@ -217,5 +222,62 @@ describe("reconcile", () => {
     expect((await run(["reconcile", "--db", store, "--stale-after", "never"])).error?.message).toContain(
       "length of time",
     );
+  });
+});
+
+describe("trace", () => {
+  test("shows attempts in order, with what failed, without control characters", async () => {
+    const { text, error } = await run(["trace", "b", "--db", store]);
+    expect(error).toBeNull();
+    expect(text).toContain("Call b: 1 call, 2 attempts");
+    expect(text).toMatch(/1\. acme_1 \(.*\) {2}transient {2}status 503/);
+    expect(text).toContain("acme_1 transient failure: 503 | [31mbusy");
+    expect(text).toMatch(/2\. acme_2 \(.*\) {2}success/);
+    expect(text).not.toContain("\u001b");
+  });
+
+  test("is cut to the terminal, but for what went wrong", async () => {
+    const { text } = await run(["trace", "b", "--db", store], { tty: true, columns: 40, env: { NO_COLOR: "1" } });
+    const lines = text.trimEnd().split("\n");
+    expect(lines.filter((line) => line.length > 40)).toEqual([expect.stringContaining("transient failure")]);
+  });
+
+  test("--json is the tree for programs; an unknown id is exit code 1 and says where ids are", async () => {
+    expect(JSON.parse((await run(["trace", "b", "--db", store, "--json"])).text)).toMatchObject({
+      found: "call",
+      calls: [{ requestId: "b", attempts: [{ outcome: "transient" }, { outcome: "success" }] }],
+    });
+    const { error } = await run(["trace", "no\u001bbody", "--db", store]);
+    expect(error).toBeInstanceOf(CliError);
+    expect(error?.message).toContain("knows no session, call, attempt or parent nobody");
+    expect((await run(["trace", "b", "--db", join(folder, "none.db")])).error).toBeInstanceOf(CliError);
+  });
+});
+
+describe("telemetry prune", () => {
+  test("says what it deleted and what it would delete", async () => {
+    const database = join(folder, "calls.db");
+    const recorder = new SqliteRecorder(database);
+    recorder.record(sampleRecord(1), false);
+    await recorder.close();
+    const prune = (...args: string[]) => run(["telemetry", "prune", "--db", database, ...args]);
+    expect((await prune("--older-than", "1h", "--json")).text).toContain('"rows":0,"kept":1');
+    await new Promise((resolve) => setTimeout(resolve, 5));
+    expect((await prune("--older-than", "1ms", "--dry-run")).text).toBe(
+      `1 row would be deleted from ${database}, 0 rows kept.\n`,
+    );
+    expect((await prune("--older-than", "1ms")).text).toBe(`1 row deleted from ${database}, 0 rows kept.\n`);
+    expect((await prune("--older-than", "1ms")).text).toBe(`0 rows deleted from ${database}, 0 rows kept.\n`);
+  });
+
+  test("asks for the age and refuses what is no SQLite telemetry", async () => {
+    expect((await run(["telemetry", "prune", "--db", store])).error?.message).toContain("--older-than");
+    expect((await run(["telemetry", "prune", "--older-than", "soon", "--db", store])).error?.message).toContain("soon");
+    expect((await run(["telemetry", "prune", "--older-than", "1d", "--db", store])).error?.message).toContain(
+      "is JSONL",
+    );
+    expect(
+      (await run(["telemetry", "prune", "--older-than", "1d", "--db", join(folder, "no.db")])).error,
+    ).toBeInstanceOf(CliError);
   });
 });

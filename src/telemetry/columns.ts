@@ -180,11 +180,16 @@ const SECONDS_BELOW = 1e11;
 
 /** When a row was made, in epoch milliseconds: `created_at` in any form a store may hold, else the id's own time. */
 export function createdAtMs(row: StoredRow): number | null {
-  const value = row.created_at;
+  // A text column keeps the number that another writer gave it as its digits.
+  const value = isNumeric(row.created_at) ? Number(row.created_at) : row.created_at;
   if (typeof value === "number") return value < SECONDS_BELOW ? value * 1000 : value;
   const parsed = typeof value === "string" ? Date.parse(withZone(value)) : Number.NaN;
   if (Number.isFinite(parsed)) return parsed;
   return typeof row.call_id === "string" ? uuidTimeMs(row.call_id) : null;
+}
+
+function isNumeric(value: ColumnValue): boolean {
+  return typeof value === "string" && /^\d{9,}(?:\.\d+)?$/.test(value);
 }
 
 /** SQLite's `datetime('now')` is UTC without saying so. */

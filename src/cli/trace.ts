@@ -1,0 +1,149 @@
+import type { Command } from "commander";
+import { openTelemetryFile } from "../telemetry/reader.js";
+import { TelemetryFileError } from "../telemetry/store.js";
+import { type Trace, type TracedAttempt, type TracedCall, traceOf } from "../telemetry/trace.js";
+import { CliError } from "./failure.js";
+import { formatCount, formatDuration, formatMoney, plural } from "./format.js";
+import { clip, printable, processTerminal, type Style, styleOf, type Terminal } from "./terminal.js";
+
+interface TraceFlags {
+  readonly db: string;
+  readonly table?: string;
+  readonly json?: boolean;
+}
+
+/** A session of a batch may have a hundred thousand calls; nobody reads those on a terminal. */
+const SHOWN_CALLS = 200;
+
+const EXAMPLES = `
+Examples:
+  polygateway trace chat-42                                  all calls of a session
+  polygateway trace 0192f3a4-5b6c-7d8e-9f01-23456789abcd      one call or attempt, with the calls below it
+  polygateway trace line-17                                  what a line of a batch led to
+
+Exit code 1 when the file can't be read or knows no such id.`;
+
+/** Adds `polygateway trace`: what happened in a session or call, attempt by attempt, and why. */
+export function registerTrace(program: Command, terminal: Terminal = processTerminal): void {
+  program
+    .command("trace")
+    .summary("show what happened in a session or a call, attempt by attempt")
+    .description("Shows what happened in a session or a call, attempt by attempt: outcome, source, times and route.")
+    .argument("<id>", "a session id, request id, call id, or the parent id that the caller gave")
+    .option("--db <path>", "SQLite or JSONL file with telemetry", "./polygateway.db")
+    .option("--table <name>", "table of a SQLite file (default llm_calls)")
+    .option("--json", "print JSON")
+    .addHelpText("after", EXAMPLES)
+    .action(async (id: string, flags: TraceFlags) => {
+      const trace = await readTrace(id, flags);
+      const text = flags.json
+        ? JSON.stringify(trace, null, 2)
+        : traceLines(trace, styleOf(terminal.stdout, terminal.env), terminal.stdout.columns).join("\n");
+      terminal.stdout.write(`${text}\n`);
+    });
+}
+
+async function readTrace(id: string, { db, table }: TraceFlags): Promise<Trace> {
+  try {
+    const file = openTelemetryFile(db, table === undefined ? {} : { table });
+    try {
+      const trace = await traceOf(file, id);
+      if (trace !== null) return trace;
+      throw new CliError(
+        `${file.path} knows no session, call, attempt or parent ${printable(id)}. Ids stand in replies (requestId, callId) and in rows.`,
+      );
+    } finally {
+      file.close();
+    }
+  } catch (error) {
+    throw error instanceof TelemetryFileError ? new CliError(error.message) : error;
+  }
+}
+
+/** The trace as people read it, in `columns` cells. */
+export function traceLines(trace: Trace, style: Style, columns = Number.POSITIVE_INFINITY): string[] {
+  const all = allCalls(trace.calls);
+  const lines: string[] = [];
+  const drawing: Drawing = { style, columns, left: SHOWN_CALLS, lines };
+  push(drawing, style.bold(`${titleOf(trace)}: ${summaryOf(all)}`));
+  for (const call of trace.calls) drawCall(drawing, call, "");
+  const hidden = all.length - SHOWN_CALLS;
+  if (hidden > 0) lines.push(style.dim(`… and ${plural(hidden, "more call", "more calls")}; --json gives all of them`));
+  if (trace.truncated) lines.push(style.dim("… and calls on deeper levels; ask for one of the lowest to see them"));
+  return lines;
+}
+
+interface Drawing {
+  readonly style: Style;
+  readonly columns: number;
+  left: number;
+  readonly lines: string[];
+}
+
+function titleOf({ found, id }: Trace): string {
+  const names = { session: "Session", call: "Call", attempt: "Attempt", parent: "Below" };
+  return `${names[found]} ${printable(id)}`;
+}
+
+function allCalls(calls: readonly TracedCall[]): TracedCall[] {
+  return calls.flatMap((call) => [call, ...allCalls(call.children)]);
+}
+
+function summaryOf(calls: readonly TracedCall[]): string {
+  const attempts = calls.flatMap((call) => call.attempts);
+  const sends = attempts.filter(({ attempt, outcome }) => attempt !== null || outcome === "in_flight");
+  const tokens = attempts.reduce((sum, attempt) => sum + attempt.tokens, 0);
+  const priced = attempts.flatMap(({ cost }) => (cost === null ? [] : [cost]));
+  const money = priced.length === 0 ? "" : `, cost ${formatMoney(priced.reduce((sum, cost) => sum + cost, 0))}`;
+  return `${plural(calls.length, "call")}, ${plural(sends.length, "attempt")}, ${plural(tokens, "token")}${money}`;
+}
+
+function drawCall(drawing: Drawing, call: TracedCall, indent: string): void {
+  if (drawing.left <= 0) return;
+  drawing.left -= 1;
+  const { style } = drawing;
+  const what = [call.operation ?? "call", call.requestId].join(" ");
+  const above = call.parentCallId === null || indent !== "" ? "" : style.dim(`  below ${printable(call.parentCallId)}`);
+  const at = call.startedAtMs === null ? "" : style.dim(`  ${new Date(call.startedAtMs).toISOString()}`);
+  push(drawing, `${indent}${style.bold(what)}  ${coloured(call.outcome ?? "no end yet", style)}${at}${above}`);
+  for (const attempt of call.attempts) drawAttempt(drawing, attempt, `${indent}  `);
+  for (const child of call.children) drawCall(drawing, child, `${indent}    `);
+}
+
+function drawAttempt(drawing: Drawing, attempt: TracedAttempt, indent: string): void {
+  const { style } = drawing;
+  const number = attempt.attempt === null ? "–" : `${attempt.attempt}.`;
+  const source = attempt.sourceName === null ? "" : `${attempt.sourceName}${modelText(attempt)}  `;
+  push(drawing, `${indent}${number} ${source}${coloured(attempt.outcome, style)}${timesOf(attempt)}`);
+  for (const { source: passed, reason, waitMs } of attempt.route) {
+    const wait = waitMs > 0 ? `, ${formatDuration(waitMs)} more` : "";
+    push(drawing, style.dim(`${indent}   passed over ${printable(passed)}: ${printable(reason)}${wait}`));
+  }
+  // Never cut: it is what people came for.
+  if (attempt.error !== null) drawing.lines.push(`${indent}   ${printable(attempt.error).replace(/\s+/g, " ")}`);
+}
+
+function modelText({ model }: TracedAttempt): string {
+  return model === null ? "" : ` (${printable(model)})`;
+}
+
+function timesOf({ latencyMs, ttftMs, waitedMs, tokens, cost, statusCode }: TracedAttempt): string {
+  const parts = [
+    statusCode === null ? "" : `status ${statusCode}`,
+    latencyMs === null ? "" : formatDuration(latencyMs),
+    ttftMs === null ? "" : `first token ${formatDuration(ttftMs)}`,
+    waitedMs === null || waitedMs < 1 ? "" : `waited ${formatDuration(waitedMs)}`,
+    tokens === 0 ? "" : `${formatCount(tokens)} tokens`,
+    cost === null || cost === 0 ? "" : formatMoney(cost),
+  ].filter((part) => part !== "");
+  return parts.length === 0 ? "" : `  ${parts.join(", ")}`;
+}
+
+function coloured(outcome: string, style: Style): string {
+  if (outcome === "success" || outcome === "cache_hit") return style.green(outcome);
+  return outcome === "in_flight" || outcome === "no end yet" ? style.yellow(outcome) : style.red(printable(outcome));
+}
+
+function push({ lines, columns }: Drawing, line: string): void {
+  lines.push(Number.isFinite(columns) ? clip(line, columns) : line);
+}

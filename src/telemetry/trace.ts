@@ -1,0 +1,264 @@
+import type { OpenAttempt } from "../domain/record.js";
+import { createdAtMs, type StoredRow, uuidTimeMs } from "./columns.js";
+import type { TelemetryFile } from "./store.js";
+
+/** One row of a call: an attempt, a hit or the end of a call without an answer. */
+export interface TracedAttempt {
+  readonly callId: string;
+  /** 1-based; null on a hit and on a terminal row. */
+  readonly attempt: number | null;
+  readonly sourceName: string | null;
+  readonly model: string | null;
+  /** As recorded; `in_flight` = only the journal knows of it. */
+  readonly outcome: string;
+  readonly startedAtMs: number | null;
+  readonly latencyMs: number | null;
+  readonly ttftMs: number | null;
+  readonly waitedMs: number | null;
+  readonly tokens: number;
+  readonly cost: number | null;
+  readonly error: string | null;
+  readonly statusCode: number | null;
+  readonly finishReason: string | null;
+  /** Sources passed over, with the reason of each. */
+  readonly route: readonly PassedOver[];
+  readonly final: boolean;
+}
+
+export interface PassedOver {
+  readonly source: string;
+  readonly reason: string;
+  readonly waitMs: number;
+}
+
+export interface TracedCall {
+  readonly requestId: string;
+  readonly operation: string | null;
+  readonly scope: string | null;
+  readonly sessionId: string | null;
+  /** What the caller named as the step above this call. */
+  readonly parentCallId: string | null;
+  /** Outcome of its final row; null while it has none. */
+  readonly outcome: string | null;
+  readonly startedAtMs: number | null;
+  readonly attempts: readonly TracedAttempt[];
+  /** Calls whose parent is this call or one of its attempts. */
+  readonly children: readonly TracedCall[];
+}
+
+export interface Trace {
+  /** What the id turned out to be. */
+  readonly found: "session" | "call" | "attempt" | "parent";
+  readonly id: string;
+  readonly calls: readonly TracedCall[];
+  /** Calls below the deepest level shown were left out. */
+  readonly truncated: boolean;
+}
+
+/** Each level below a call is one more reading of the file. */
+const MAX_LEVELS = 32;
+
+interface CallRows {
+  readonly rows: StoredRow[];
+  readonly open: OpenAttempt[];
+}
+
+type Calls = Map<string, CallRows>;
+
+/**
+ * Everything a file knows of one session, call, attempt or parent step, as a tree by `parent_call_id`. Only what belongs
+ * to it is kept in memory. null = the file knows no such id. Throws TelemetryFileError.
+ */
+export async function traceOf(file: TelemetryFile, id: string): Promise<Trace | null> {
+  const open = await file.openAttempts();
+  const direct = await collect(file, open, (entry) => kindOf(entry, id) !== null);
+  if (direct.size === 0) return null;
+  const found = foundAs(direct, id);
+  if (found === "session") return { found, id, calls: treeOf(direct), truncated: false };
+  const { calls, truncated } = await withDescendants(file, open, direct);
+  return { found, id, calls: treeOf(calls), truncated };
+}
+
+interface Entry {
+  readonly callId: string;
+  readonly requestId: string;
+  readonly sessionId: string | null;
+  readonly parentCallId: string | null;
+}
+
+const KINDS = ["session", "call", "attempt", "parent"] as const;
+
+function kindOf(entry: Entry, id: string): Trace["found"] | null {
+  if (entry.sessionId === id) return "session";
+  if (entry.requestId === id) return "call";
+  if (entry.callId === id) return "attempt";
+  return entry.parentCallId === id ? "parent" : null;
+}
+
+function foundAs(calls: Calls, id: string): Trace["found"] {
+  const kinds = new Set(entriesOf(calls).map((entry) => kindOf(entry, id)));
+  return KINDS.find((kind) => kinds.has(kind)) ?? "call";
+}
+
+function entriesOf(calls: Calls): Entry[] {
+  return [...calls.values()].flatMap(({ rows, open }) => [...rows.map(entryOf), ...open]);
+}
+
+function entryOf(row: StoredRow): Entry {
+  return {
+    callId: String(row.call_id),
+    requestId: String(row.request_id ?? row.call_id),
+    sessionId: textOf(row.session_id),
+    parentCallId: textOf(row.parent_call_id),
+  };
+}
+
+/** The calls of which some entry is wanted, whole: the other attempts of a call belong to it. */
+async function collect(
+  file: TelemetryFile,
+  open: readonly OpenAttempt[],
+  wanted: (entry: Entry) => boolean,
+): Promise<Calls> {
+  const requestIds = new Set(open.filter(wanted).map((entry) => entry.requestId));
+  for await (const row of file.rows({ withoutTexts: true })) {
+    const entry = entryOf(row);
+    if (wanted(entry)) requestIds.add(entry.requestId);
+  }
+  const calls: Calls = new Map([...requestIds].map((requestId) => [requestId, { rows: [], open: [] }]));
+  if (calls.size === 0) return calls;
+  for await (const row of file.rows({ withoutTexts: true })) calls.get(entryOf(row).requestId)?.rows.push(row);
+  for (const entry of open) calls.get(entry.requestId)?.open.push(entry);
+  return calls;
+}
+
+/** Adds the calls below, level by level, until a level brings nothing new. */
+async function withDescendants(file: TelemetryFile, open: readonly OpenAttempt[], calls: Calls) {
+  const all: Calls = new Map(calls);
+  let level: Calls = calls;
+  for (let depth = 0; level.size > 0 && depth < MAX_LEVELS; depth += 1) {
+    const ids = new Set(entriesOf(level).flatMap(({ callId, requestId }) => [callId, requestId]));
+    const below = await collect(file, open, ({ parentCallId }) => parentCallId !== null && ids.has(parentCallId));
+    level = new Map([...below].filter(([requestId]) => !all.has(requestId)));
+    for (const [requestId, rows] of level) all.set(requestId, rows);
+  }
+  return { calls: all, truncated: level.size > 0 };
+}
+
+/** Roots first made, first shown. A call that names itself or one below it as its parent is a root. */
+function treeOf(calls: Calls): TracedCall[] {
+  const owner = new Map<string, string>();
+  for (const { callId, requestId } of entriesOf(calls)) owner.set(callId, requestId).set(requestId, requestId);
+  const parentOf = (requestId: string): string | undefined => {
+    const parent = entriesOfCall(calls.get(requestId)!)[0]?.parentCallId;
+    return typeof parent === "string" ? owner.get(parent) : undefined;
+  };
+  const childrenOf = new Map<string | undefined, string[]>();
+  for (const requestId of calls.keys()) {
+    const parent = isBelowItself(requestId, parentOf) ? undefined : parentOf(requestId);
+    childrenOf.set(parent, [...(childrenOf.get(parent) ?? []), requestId]);
+  }
+  const build = (requestId: string): TracedCall => tracedCall(requestId, calls.get(requestId)!, below(requestId));
+  const below = (parent: string | undefined): TracedCall[] =>
+    (childrenOf.get(parent) ?? []).map(build).sort((a, b) => (a.startedAtMs ?? 0) - (b.startedAtMs ?? 0));
+  return below(undefined);
+}
+
+function isBelowItself(requestId: string, parentOf: (requestId: string) => string | undefined): boolean {
+  const seen = new Set<string>();
+  for (let at = parentOf(requestId); at !== undefined && !seen.has(at); at = parentOf(at)) {
+    if (at === requestId) return true;
+    seen.add(at);
+  }
+  return false;
+}
+
+function entriesOfCall({ rows, open }: CallRows): Entry[] {
+  return [...rows.map(entryOf), ...open];
+}
+
+function tracedCall(requestId: string, { rows, open }: CallRows, children: readonly TracedCall[]): TracedCall {
+  const recorded = new Set(rows.map((row) => row.call_id));
+  const inFlight = open.filter(({ callId }) => !recorded.has(callId));
+  const attempts = [...rows.map(attemptOf), ...inFlight.map(attemptInFlight)].sort((a, b) =>
+    a.callId < b.callId ? -1 : 1,
+  );
+  const [first] = entriesOfCall({ rows, open });
+  return {
+    requestId,
+    operation: textOf(rows[0]?.operation),
+    scope: textOf(rows[0]?.scope) ?? open[0]?.scope ?? null,
+    sessionId: first?.sessionId ?? null,
+    parentCallId: first?.parentCallId ?? null,
+    outcome: attempts.find(({ final }) => final)?.outcome ?? null,
+    startedAtMs: attempts[0]?.startedAtMs ?? null,
+    attempts,
+    children,
+  };
+}
+
+function attemptOf(row: StoredRow): TracedAttempt {
+  const callId = String(row.call_id);
+  return {
+    callId,
+    attempt: numberOf(row.attempt),
+    sourceName: textOf(row.source_name),
+    model: textOf(row.model),
+    outcome: textOf(row.outcome) ?? (row.error === null ? "success" : "failed"),
+    startedAtMs: uuidTimeMs(callId) ?? createdAtMs(row),
+    latencyMs: numberOf(row.latency_ms),
+    ttftMs: numberOf(row.ttft_ms),
+    waitedMs: numberOf(row.waited_ms),
+    tokens: (numberOf(row.prompt_tokens) ?? 0) + (numberOf(row.completion_tokens) ?? 0),
+    cost: numberOf(row.cost),
+    error: textOf(row.error),
+    statusCode: numberOf(row.status_code),
+    finishReason: textOf(row.finish_reason),
+    route: routeOf(row.route),
+    final: row.final === 1,
+  };
+}
+
+function attemptInFlight({ callId, sourceName, startedAtMs }: OpenAttempt): TracedAttempt {
+  return {
+    callId,
+    attempt: null,
+    sourceName,
+    model: null,
+    outcome: "in_flight",
+    startedAtMs,
+    latencyMs: null,
+    ttftMs: null,
+    waitedMs: null,
+    tokens: 0,
+    cost: null,
+    error: null,
+    statusCode: null,
+    finishReason: null,
+    route: [],
+    final: false,
+  };
+}
+
+/** Rows of other writers may hold anything. */
+function routeOf(json: unknown): PassedOver[] {
+  if (typeof json !== "string") return [];
+  try {
+    const entries: unknown = JSON.parse(json);
+    if (!Array.isArray(entries)) return [];
+    return entries.flatMap((entry: Partial<PassedOver> | null) =>
+      typeof entry?.source === "string" && typeof entry.reason === "string"
+        ? [{ source: entry.source, reason: entry.reason, waitMs: Number(entry.waitMs) || 0 }]
+        : [],
+    );
+  } catch {
+    return [];
+  }
+}
+
+function textOf(value: unknown): string | null {
+  return typeof value === "string" ? value : null;
+}
+
+function numberOf(value: unknown): number | null {
+  return typeof value === "number" ? value : null;
+}
