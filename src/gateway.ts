@@ -1,6 +1,7 @@
 import { MemoryGovernor } from "./backends/memory/governor.js";
 import { createSystemRuntime } from "./backends/system.js";
 import { type ChatClient, createChatClient } from "./clients/chat.js";
+import { type ChatCache, createChatCache } from "./clients/chat-cache.js";
 import type { ChatStream } from "./clients/chat-stream.js";
 import { type DotEnvSource, type Env, loadEnv, type Overrides, processEnv, proxyEnvOf } from "./config/env.js";
 import { limitConflicts } from "./config/invariants.js";
@@ -10,6 +11,7 @@ import type { ProcessSettings } from "./config/schema.js";
 import type { ChatRequest, ChatResponse } from "./domain/chat.js";
 import type { ScopeConfig } from "./domain/scope.js";
 import { ConfigError } from "./errors.js";
+import type { GovernEnvironment } from "./governance/call.js";
 import { Dispatcher } from "./governance/dispatcher.js";
 import { createWarn } from "./governance/warn.js";
 import type { Governor, ScopeSnapshot } from "./ports/governor.js";
@@ -24,6 +26,11 @@ import { createWorkerId } from "./telemetry/worker-id.js";
 import { createOpenAiChatTransport } from "./transports/openai/chat.js";
 import { profileNameFor, profiles } from "./transports/openai/profiles.js";
 import { createRedactor } from "./transports/redact.js";
+
+function cacheFor(options: GatewayOptions, environment: GovernEnvironment): ChatCache | null {
+  const { cache, cacheNamespace: namespace = "", cacheSalt: salt = "" } = options;
+  return cache === undefined ? null : createChatCache(environment, cache, { namespace, salt });
+}
 
 export interface FromEnvOptions extends DotEnvSource {
   /** Default: the environment of this process. */
@@ -83,10 +90,15 @@ export class GatewayClient {
       selector: typeof options.selector === "object" ? options.selector : null,
       warn: createWarn(this.#runtime),
     };
-    this.#chat = createChatClient(environment, this.#transport, {
-      enter: () => this.#enter(),
-      leave: () => this.#leave(),
-    });
+    this.#chat = createChatClient(
+      environment,
+      this.#transport,
+      {
+        enter: () => this.#enter(),
+        leave: () => this.#leave(),
+      },
+      cacheFor(options, environment),
+    );
   }
 
   /**

@@ -3,6 +3,7 @@
  */
 
 // For everyone
+export { MemoryCache, type MemoryCacheOptions } from "./backends/memory/cache.js";
 export { MemoryGovernor, type MemoryGovernorOptions } from "./backends/memory/governor.js";
 // For authors of backends, recorders, selectors and transports
 export { createSystemRuntime } from "./backends/system.js";
@@ -55,6 +56,7 @@ export {
 } from "./errors.js";
 export { type FromEnvOptions, GatewayClient, type GatewaySnapshot } from "./gateway.js";
 export { gatherBounded } from "./gather-bounded.js";
+export type { AnswerCache, CachedAnswer } from "./ports/cache.js";
 export type {
   BreakerState,
   GateName,

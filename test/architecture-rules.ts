@@ -34,6 +34,7 @@ export const PURE_LAYERS: Readonly<Record<string, readonly string[]>> = {
 /** Package → the one layer that knows it. */
 export const PACKAGE_HOMES: Readonly<Record<string, string>> = {
   undici: "transports",
+  "lru-cache": "backends",
   zod: "config",
   commander: "cli",
   "better-sqlite3": "telemetry",

@@ -23,12 +23,16 @@ export function checkRequest(request: ChatRequest, operation: string, cancellati
   refuseUnknown(request, operation);
   const { messages, model, sampling, tools, toolChoice, responseFormat, extraBody } = request;
   const { sessionId, parentCallId, priority, failover, deadlineMs, stream } = request;
+  const { cache, cacheSalt, cacheNamespace } = request;
   const hasParts = checkMessages(messages, operation);
   if (sampling !== undefined) checkSampling(sampling, operation);
   checkNumbers(priority, deadlineMs, operation);
   if (!isTextOrAbsent(model)) reject(operation, "model must be a text");
   if (!isTextOrAbsent(sessionId)) reject(operation, "sessionId must be a text");
   if (!isTextOrAbsent(parentCallId)) reject(operation, "parentCallId must be a text");
+  if (!isTextOrAbsent(cacheSalt)) reject(operation, "cacheSalt must be a text");
+  if (!isTextOrAbsent(cacheNamespace)) reject(operation, "cacheNamespace must be a text");
+  if (cache !== undefined && !CACHE_MODES.has(cache)) reject(operation, "cache must be use, bypass or refresh");
   if (tools !== undefined && !Array.isArray(tools)) reject(operation, "tools must be an array");
   if (extraBody !== undefined && (!isObject(extraBody) || Array.isArray(extraBody))) {
     reject(operation, "extraBody must be an object");
@@ -54,10 +58,15 @@ export function checkRequest(request: ChatRequest, operation: string, cancellati
     signal: cancellation === undefined ? request.signal : undefined,
     cancellation,
     stream,
+    cache,
+    cacheSalt,
+    cacheNamespace,
     messagesJson: stringify(messages, "messages", operation),
     hasParts,
   };
 }
+
+const CACHE_MODES: ReadonlySet<string> = new Set(["use", "bypass", "refresh"]);
 
 /** The request as a whole and its signal: what has to hold before anything else can be told. */
 export function checkSignal(request: ChatRequest, operation: string): void {
@@ -77,7 +86,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null;
 }
 
-const KNOWN_FIELDS: ReadonlySet<string> = new Set<keyof ChatRequest | "cache" | "cacheSalt" | "cacheNamespace">([
+const KNOWN_FIELDS: ReadonlySet<string> = new Set<keyof ChatRequest>([
   "messages",
   "model",
   "sampling",
@@ -92,7 +101,6 @@ const KNOWN_FIELDS: ReadonlySet<string> = new Set<keyof ChatRequest | "cache" | 
   "deadlineMs",
   "signal",
   "stream",
-  // Nothing is cached yet, so every wish about the cache is fulfilled.
   "cache",
   "cacheSalt",
   "cacheNamespace",

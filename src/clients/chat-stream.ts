@@ -23,7 +23,7 @@ export type OpenAttempt = (
 export type RunStream = (
   open: OpenAttempt,
   cancellation: Cancellation,
-) => Promise<{ value: null; ended: Promise<ChatResponse> }>;
+) => Promise<{ events: readonly ChatEvent[]; ended: Promise<ChatResponse> }>;
 
 /** Beyond this many unread events the socket is paused. */
 const HIGH_WATER_EVENTS = 256;
@@ -172,6 +172,8 @@ class GovernedChatStream implements ChatStream {
       checkSignal(this.#request, "chat_stream");
       leaveSignal = this.#followSignal(this.#request.signal);
       const opened = await this.#run((transport, attempt) => this.#open(transport, attempt), this.#cancellation);
+      // From the cache: all of them are there at once.
+      if (opened.events.length > 0) this.#deliver(opened.events);
       const response = await opened.ended;
       this.#deliver([
         { type: "usage", usage: response.usage },

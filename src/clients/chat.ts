@@ -3,8 +3,9 @@ import type { SourceConfig } from "../domain/source.js";
 import { RequestRejectedError } from "../errors.js";
 import type { GovernEnvironment } from "../governance/call.js";
 import { govern } from "../governance/govern.js";
-import type { Answered, Governed } from "../governance/operation.js";
+import type { Answered, Governed, Operation } from "../governance/operation.js";
 import type { ChatTransport } from "../ports/transport.js";
+import { type ChatCache, replayed } from "./chat-cache.js";
 import { type AbleSources, ChatOperation, type OpenChat } from "./chat-operation.js";
 import { checkRequest } from "./chat-request.js";
 import { type ChatStream, createChatStream } from "./chat-stream.js";
@@ -25,6 +26,7 @@ export function createChatClient(
   environment: GovernEnvironment,
   transport: ChatTransport,
   lifetime: CallLifetime,
+  cache: ChatCache | null = null,
 ): ChatClient {
   const able = sourcesByModel(environment);
 
@@ -34,9 +36,17 @@ export function createChatClient(
     lifetime.enter();
     try {
       const checked = checkRequest(request, "chat");
-      const operation = new ChatOperation("chat", checked, able(checked.model), openPlain);
+      const pool = able(checked.model);
+      const operation = new ChatOperation("chat", checked, pool, openPlain);
+      const key = cache === null ? null : cache.keyOf(checked, pool.sources);
+      if (key !== null) {
+        const hit = await cache!.answer(key, checked, operation as Operation<unknown, unknown>);
+        if (hit !== null) return hit;
+      }
       const governed = await govern(environment, operation, checked);
-      return chatResponse(governed, governed.ended instanceof Promise ? await governed.ended : governed.ended);
+      const answered = governed.ended instanceof Promise ? await governed.ended : governed.ended;
+      if (key !== null) cache!.keep(key, governed, answered);
+      return chatResponse(governed, answered);
     } finally {
       lifetime.leave();
     }
@@ -51,12 +61,19 @@ export function createChatClient(
         });
       }
       const open: OpenChat<null> = (attempt) => openChat(transport, attempt);
-      const operation = new ChatOperation("chat_stream", checked, able(checked.model), open);
+      const pool = able(checked.model);
+      const operation = new ChatOperation("chat_stream", checked, pool, open);
+      const key = cache === null ? null : cache.keyOf(checked, pool.sources);
+      if (key !== null) {
+        const hit = await cache!.answer(key, checked, operation as Operation<unknown, unknown>);
+        if (hit !== null) return { events: replayed(hit), ended: Promise.resolve(hit) };
+      }
       const governed = await govern(environment, operation, checked);
-      return {
-        value: governed.value,
-        ended: Promise.resolve(governed.ended).then((answered) => chatResponse(governed, answered)),
-      };
+      const ended = Promise.resolve(governed.ended).then((answered) => {
+        if (key !== null) cache!.keep(key, governed, answered);
+        return chatResponse(governed, answered);
+      });
+      return { events: [], ended };
     });
   }
 

@@ -352,7 +352,7 @@ test("known keys without effect are accepted, checked and said once", () => {
   const { notes } = loadEnv("LLM", env);
   expect(notes.filter(({ key }) => key.includes("SCHEDULING"))).toHaveLength(1);
   expect(notes.find(({ key }) => key.includes("PROBE_TTL"))?.text).toContain("ignored");
-  expect(notes.find(({ key }) => key.includes("CACHE"))?.text).toContain("later version");
+  expect(notes.find(({ key }) => key.includes("CACHE"))?.text).toContain("new MemoryCache()");
   expect(problemOf({ LLM__SCHEDULING__PACER: "fast" }).key).toBe("LLM__SCHEDULING__PACER");
 });
 

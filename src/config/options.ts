@@ -2,6 +2,7 @@ import type { Failover, SelectorName } from "../domain/scope.js";
 import type { Secret } from "../domain/secret.js";
 import type { LimitRule, Transient400 } from "../domain/source.js";
 import type { Usage } from "../domain/usage.js";
+import type { AnswerCache } from "../ports/cache.js";
 import type { Governor } from "../ports/governor.js";
 import type { CaptureMode, Recorder } from "../ports/recorder.js";
 import type { Runtime } from "../ports/runtime.js";
@@ -139,6 +140,12 @@ export interface GatewayOptions {
   telemetry?: Recorder | readonly Recorder[] | "none";
   telemetryOptions?: TelemetryOptions;
   pricing?: PricingSource;
+  /** Keeps answers, to give them again for the same request: `new MemoryCache()`, or one of your own. Default: none. */
+  cache?: AnswerCache;
+  /** Part of every cache key. Default "". */
+  cacheNamespace?: string;
+  /** Secret part of every cache key. Default "". */
+  cacheSalt?: string;
   /** Clock, sleep, randomness and ids, for tests and simulations. */
   runtime?: Runtime;
   /** Sends attempts in place of the built-in transport. */

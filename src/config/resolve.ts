@@ -83,10 +83,13 @@ const TELEMETRY_FIELDS: Fields<Required<TelemetryOptions>> = {
 const PROXY: Field<string | undefined> = { kind: "text", fallback: undefined, mayBeEmpty: true, text: "" };
 const PROXY_FIELDS: Fields<ProxyEnv> = { httpProxy: PROXY, httpsProxy: PROXY, noProxy: PROXY };
 
+const CACHE_TEXT: Field<string> = { kind: "text", fallback: "", mayBeEmpty: true, text: "" };
+
 /** Objects that are handed through as they are: only their shape is checked. */
 const PASSED_THROUGH: Readonly<Record<string, { readonly methods: readonly string[]; readonly what: string }>> = {
   governor: { methods: ["tick", "onEvent", "snapshot"], what: "a Governor" },
   pricing: { methods: ["costNanos"], what: "an object with costNanos(model, usage)" },
+  cache: { methods: ["get", "set"], what: "an answer cache, such as new MemoryCache()" },
   runtime: { methods: ["now", "sleep", "setTimer", "random", "uuid"], what: "a Runtime" },
   transport: { methods: ["complete"], what: "a ChatTransport" },
 };
@@ -104,6 +107,8 @@ const KNOWN_OPTIONS = [
   "leaseTtlMs",
   "leaseRenewal",
   "proxyEnv",
+  "cacheNamespace",
+  "cacheSalt",
   ...Object.keys(PASSED_THROUGH),
 ];
 
@@ -194,6 +199,8 @@ function checkPassedThrough(reader: OptionReader, given: Record<string, unknown>
     reader.report(option, "can't be used", `Give ${what}.`);
   }
   const { governor, scope, telemetry, proxyEnv } = given;
+  reader.field("cacheNamespace", CACHE_TEXT, given.cacheNamespace);
+  reader.field("cacheSalt", { ...CACHE_TEXT, secret: true }, given.cacheSalt);
   if (reader.usable("governor") && governor !== undefined && (governor as { scope?: unknown }).scope !== scope) {
     const other = String((governor as { scope?: unknown }).scope);
     reader.report("governor", `belongs to scope ${other}`, `Give one of this client's scope, ${String(scope)}.`);

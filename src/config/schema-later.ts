@@ -13,7 +13,7 @@ function without(today: string, ...fields: Field[]): readonly LaterField[] {
 }
 
 const SCHEDULING_TODAY = "the scheduling options come with a later version and act as off today";
-const CACHE_TODAY = "the answer cache comes with a later version and is off today";
+const CACHE_TODAY = "the answer cache is not made from the environment yet: give `cache: new MemoryCache()` in code";
 const EMBEDDING_TODAY = "the embedding client comes with a later version";
 const REDIS_TODAY = "the Redis backends come with a later version";
 
@@ -48,7 +48,7 @@ export const SCOPE_LATER: Readonly<Record<string, readonly LaterField[]>> = {
         available: ["none"],
       }),
       treatment: "refused",
-      today: "is not available in this version",
+      today: "is not read from the environment yet: give `cache: new MemoryCache()` in code",
     },
     ...without(
       CACHE_TODAY,

@@ -52,6 +52,11 @@ export interface ChatRequest {
   /** Length from the call's start: queue, attempts, backoff and an open stream together. */
   readonly deadlineMs?: number;
   readonly signal?: AbortSignal;
+  /** `bypass`: neither looked up nor kept; `refresh`: asked anew and kept. Default `use`, where a cache is configured. */
+  readonly cache?: "use" | "bypass" | "refresh";
+  /** Answers are shared only among calls with the same salt and namespace. Default: those of the client. */
+  readonly cacheSalt?: string;
+  readonly cacheNamespace?: string;
   /** `chat()` streams from the provider by default, so that a hang is noticed early; false asks for one JSON body. */
   readonly stream?: boolean;
 }

@@ -8,6 +8,7 @@ import {
   ResultInvalidError,
   SourceNotConfiguredError,
 } from "../errors.js";
+import type { CachedAnswer } from "../ports/cache.js";
 import type { Attempt } from "./attempt.js";
 import { textOf } from "./backend-errors.js";
 import type { Call } from "./call.js";
@@ -66,6 +67,27 @@ export function recordTerminal(call: Call, error: unknown, isCallersReason: bool
   if (isCallersReason) return write(call, row);
   setCode(row, error);
   if (GatewayUnavailableError.isInstance(error)) row.route = routeOf(Object.entries(error.perSourceReasons));
+  return write(call, row);
+}
+
+/** The row of a call that the cache answered: nothing was sent, so it has no tokens, and it cost nothing. */
+export function recordHit(
+  call: Call,
+  callId: string,
+  answer: CachedAnswer,
+  latencyMs: number,
+): Promise<void> | undefined {
+  const row = emptyRow(call, callId, "cache_hit", null);
+  row.provider = answer.provider;
+  row.model = answer.model;
+  row.response =
+    answer.content === "" && answer.toolCalls.length > 0 ? JSON.stringify(answer.toolCalls) : answer.content;
+  row.thinking = answer.thinking === "" ? null : answer.thinking;
+  row.latencyMs = latencyMs;
+  row.costNanos = 0n;
+  row.modelReported = answer.modelReported;
+  row.finishReason = answer.finishReason;
+  row.final = true;
   return write(call, row);
 }
 

@@ -45,6 +45,8 @@ function checkCalls(calls: ChatResponse["toolCalls"], expected: NonNullable<Case
 }
 
 export function checkAnswer(reply: ChatResponse, expected: CaseExpectation): void {
+  if (expected.cacheHit !== undefined) expect(reply.cacheHit).toBe(expected.cacheHit);
+  if (reply.cacheHit) expect(reply).toMatchObject({ cost: 0, attempts: 0 });
   if (expected.content !== undefined) expect(reply.content).toBe(expected.content);
   if (expected.parsed !== undefined) expect(JSON.parse(reply.content)).toEqual(expected.parsed);
   expect(reply.thinking).toBe(expected.reasoning ?? "");
@@ -126,6 +128,14 @@ export function checkOutcome(called: Called, expected: CaseExpectation, left: Er
 }
 
 const FINAL_OUTCOMES = { ok: "success", rejected: "rejected", invalid: "invalid", aborted: "cancelled" } as const;
+
+/** A hit has one row of its own, sent nothing and cost nothing. */
+export function checkHit(rows: readonly CallRecord[], sends: number): void {
+  expect(sends).toBe(0);
+  expect(rows).toMatchObject([
+    { outcome: "cache_hit", final: true, costNanos: 0n, sourceName: null, attempt: null, error: null },
+  ]);
+}
 
 /** One row per send, one of all rows is the final one, and that one says how the call ended. */
 export function checkRows(rows: readonly CallRecord[], sends: number, { outcome, telemetry }: CaseExpectation): void {

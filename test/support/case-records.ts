@@ -60,6 +60,7 @@ export interface CaseExpectation {
   readonly telemetry?: { readonly partialContent: string; readonly usage: { readonly estimated: boolean } };
   readonly scaled?: string;
   readonly breakerState?: string;
+  readonly cacheHit?: boolean;
   readonly upstreamRequestsTo?: Readonly<Record<string, number>>;
   readonly note?: string;
 }

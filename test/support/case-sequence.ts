@@ -4,6 +4,7 @@ import {
   type BreakerOptions,
   type CallRecord,
   type GatewayClient,
+  MemoryCache,
   MemoryGovernor,
   type RetryOptions,
   type Runtime,
@@ -11,7 +12,7 @@ import {
 } from "../../src/index.js";
 import { type SimulatedProvider, startSimulatedProvider, type UpstreamScript } from "../../src/testing/index.js";
 import { type Called, call, type Way } from "./calls.js";
-import { checkOutcome, checkRows } from "./case-check.js";
+import { checkHit, checkOutcome, checkRows } from "./case-check.js";
 import { caseClient, requestOf, sourceOf, timeoutsOf } from "./case-client.js";
 import type { CaseExpectation, CaseOptions, CaseStep, SequenceCase } from "./case-records.js";
 import { createScaledRuntime } from "./scaled-runtime.js";
@@ -93,7 +94,8 @@ function clientsOf(record: SequenceCase, sources: readonly SourceOptions[], pref
     order: (names: readonly string[]) =>
       [...names].sort((a, b) => Number(b === preferred()) - Number(a === preferred())),
   };
-  const shared = { runtime, governor, breaker, selector, failover } as const;
+  const cache = record.family === "cache" ? { cache: new MemoryCache({ runtime }) } : {};
+  const shared = { runtime, governor, breaker, selector, failover, ...cache } as const;
   return {
     main: caseClient(sources, { ...shared, retry }),
     once: caseClient(sources, { ...shared, retry: { maxAttempts: 1 } }),
@@ -176,12 +178,15 @@ export async function checkSequence(record: SequenceCase, played: PlayedSequence
   for (const { called, left, expect: expected, rows, sends } of calls) {
     if (expected === undefined) continue;
     checkOutcome(called, expected, left);
-    checkRows(rows, sends, expected);
+    if (called.reply?.cacheHit === true) checkHit(rows, sends);
+    else checkRows(rows, sends, expected);
   }
   const last = calls.at(-1)!;
-  const expected = record.expect;
+  // What the record says of the whole adds to what its last step says.
+  const expected = { ...last.expect, ...record.expect };
   checkOutcome(last.called, expected, last.left);
-  checkRows(last.rows, last.sends, expected);
+  if (last.called.reply?.cacheHit === true) checkHit(last.rows, last.sends);
+  else checkRows(last.rows, last.sends, expected);
   const ledgers = [...providers.values()].flatMap((provider) => [...provider.ledger()]);
   if (expected.upstreamRequests !== undefined) expect(ledgers.length).toBe(expected.upstreamRequests);
   for (const [name, count] of Object.entries(expected.upstreamRequestsTo ?? {})) {

@@ -3,7 +3,6 @@ const LATER: Readonly<Record<string, string>> = {
   "the embedding client":
     "emb-all-index-zero emb-base64-reply emb-batch-10 emb-dimensions-unsupported emb-dup-index " +
     "emb-float-reply-to-base64 emb-missing-middle emb-null-vector emb-width-mismatch",
-  "the answer cache": "ca-200-error ca-params ca-partial-stream ca-reasoning-kept ca-semantic-system ca-stream-vs-not",
   "structured output":
     "so-constraint so-fence-around-fence so-fence-in-value so-half-unicode-escape so-list-instead so-nan " +
     "so-nested-double-encoded so-number-as-string so-other-fence-first so-raw-newline " +

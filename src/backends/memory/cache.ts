@@ -1,0 +1,75 @@
+import { createRequire } from "node:module";
+import type { LRUCache } from "lru-cache";
+import { ConfigError, type ConfigProblem } from "../../errors.js";
+import type { AnswerCache, CachedAnswer } from "../../ports/cache.js";
+import type { Runtime } from "../../ports/runtime.js";
+import { createSystemRuntime } from "../system.js";
+
+export interface MemoryCacheOptions {
+  /** Bytes of answers kept; those not asked for longest go first. Default 64 MiB. */
+  readonly maxBytes?: number;
+  /** How long an answer is good for, in ms. Default one day. */
+  readonly ttlMs?: number;
+  /** Its clock, for tests. */
+  readonly runtime?: Pick<Runtime, "now">;
+}
+
+interface Entry {
+  /** As text: nobody can change what others will be given. */
+  readonly json: string;
+  readonly expiresAtMs: number;
+}
+
+const DEFAULT_MAX_BYTES = 64 * 1_024 * 1_024;
+const DEFAULT_TTL_MS = 86_400_000;
+/** What a key and the bookkeeping of an entry take. */
+const OVERHEAD_BYTES = 256;
+
+/** Keeps answers in this process. Give one to several clients to share it. Throws ConfigError for options out of range. */
+export class MemoryCache implements AnswerCache {
+  readonly #entries: LRUCache<string, Entry>;
+  readonly #ttlMs: number;
+  readonly #runtime: Pick<Runtime, "now">;
+
+  constructor(options: MemoryCacheOptions = {}) {
+    const { maxBytes = DEFAULT_MAX_BYTES, ttlMs = DEFAULT_TTL_MS, runtime = createSystemRuntime() } = options;
+    const problems = [...outOfRange("maxBytes", maxBytes, "bytes"), ...outOfRange("ttlMs", ttlMs, "milliseconds")];
+    if (problems.length > 0) throw new ConfigError(problems);
+    this.#ttlMs = ttlMs;
+    this.#runtime = runtime;
+    // Loaded only where a cache is used: the core's import stays quick.
+    const { LRUCache: Lru } = createRequire(import.meta.url)("lru-cache") as typeof import("lru-cache");
+    this.#entries = new Lru<string, Entry>({
+      maxSize: maxBytes,
+      sizeCalculation: ({ json }) => OVERHEAD_BYTES + Buffer.byteLength(json),
+    });
+  }
+
+  get(key: string): CachedAnswer | null {
+    const entry = this.#entries.get(key);
+    if (entry === undefined) return null;
+    if (entry.expiresAtMs > this.#runtime.now()) return JSON.parse(entry.json) as CachedAnswer;
+    this.#entries.delete(key);
+    return null;
+  }
+
+  /** An answer larger than the whole cache is not kept. */
+  set(key: string, answer: CachedAnswer): void {
+    this.#entries.set(key, { json: JSON.stringify(answer), expiresAtMs: this.#runtime.now() + this.#ttlMs });
+  }
+
+  /** Answers and their bytes held now. */
+  stats(): { readonly answers: number; readonly bytes: number } {
+    return { answers: this.#entries.size, bytes: this.#entries.calculatedSize };
+  }
+
+  clear(): void {
+    this.#entries.clear();
+  }
+}
+
+function outOfRange(field: string, value: number, unit: string): ConfigProblem[] {
+  if (Number.isSafeInteger(value) && value > 0) return [];
+  const remedy = `Use a whole number of ${unit} above 0`;
+  return [{ key: `MemoryCache.${field}`, value: String(value), problem: "is out of range", remedy }];
+}

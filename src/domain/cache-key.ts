@@ -1,0 +1,89 @@
+import { createHash } from "node:crypto";
+import { digestBinaryParts } from "./binary-digest.js";
+import { canonicalJson } from "./canonical-json.js";
+import type { ChatRequest, FinishReason } from "./chat.js";
+import type { SourceConfig } from "./source.js";
+
+/** Changes whenever the same request would have to be answered anew. */
+const KEY_VERSION = 1;
+
+/** Fields that name the caller or the way of delivery, but can't change the answer (spec 04 "Cache"). */
+const NOT_OF_THE_ANSWER: ReadonlySet<string> = new Set([
+  "stream",
+  "stream_options",
+  "user",
+  "metadata",
+  "safety_identifier",
+  "prompt_cache_key",
+  "request_id",
+]);
+
+export interface CacheKeyInput {
+  readonly request: Pick<ChatRequest, "tools" | "toolChoice" | "sampling" | "responseFormat" | "extraBody">;
+  readonly messagesJson: string;
+  /** The sources able to do the call: the cache is asked before one of them is chosen. */
+  readonly sources: readonly SourceConfig[];
+  readonly namespace: string;
+  readonly salt: string;
+}
+
+/**
+ * SHA-256 over everything that can change the answer, whatever the order of the fields. Binary parts are hashed whole.
+ * null = the request can't be put into canonical form and is therefore not cached.
+ */
+export function cacheKey({ request, messagesJson, sources, namespace, salt }: CacheKeyInput): string | null {
+  const { tools, toolChoice, sampling, responseFormat, extraBody } = request;
+  try {
+    const canonical = canonicalJson({
+      version: KEY_VERSION,
+      namespace,
+      salt,
+      pool: poolFingerprint(sources),
+      messages: JSON.parse(digestBinaryParts(messagesJson)) as unknown,
+      tools: tools === undefined || tools.length === 0 ? undefined : tools,
+      toolChoice,
+      sampling: isEmpty(sampling) ? undefined : sampling,
+      responseFormat,
+      extraBody: ofTheAnswer(extraBody),
+    });
+    return createHash("sha256").update(canonical).digest("hex");
+  } catch (error) {
+    if (error instanceof RangeError) return null;
+    throw error;
+  }
+}
+
+/** Same models in the same dialect with the same standing fields give the same kind of answer, whatever they are called. */
+function poolFingerprint(sources: readonly SourceConfig[]): string[] {
+  const members = sources.map(({ model, profile, extraBody }) =>
+    canonicalJson({ model, profile, extraBody: ofTheAnswer(extraBody) }),
+  );
+  return [...new Set(members)].sort();
+}
+
+function ofTheAnswer(fields: Readonly<Record<string, unknown>> | undefined): Record<string, unknown> | undefined {
+  const kept = Object.entries(fields ?? {}).filter(([name]) => !NOT_OF_THE_ANSWER.has(name));
+  return kept.length === 0 ? undefined : Object.fromEntries(kept);
+}
+
+function isEmpty(fields: object | undefined): boolean {
+  return fields === undefined || Object.values(fields).every((value) => value === undefined);
+}
+
+export interface EndedAnswer {
+  readonly content: string;
+  readonly toolCalls: readonly unknown[];
+  readonly finishReason: FinishReason;
+  readonly refusal?: string;
+  readonly choices?: readonly { readonly finishReason: FinishReason }[];
+}
+
+const WHOLE: ReadonlySet<FinishReason> = new Set(["stop", "tool_calls"]);
+
+/** Only what is complete, said something and wasn't refused is worth answering with again (spec 04). */
+export function isCacheable(answer: EndedAnswer): boolean {
+  if (answer.refusal !== undefined && answer.refusal !== "") return false;
+  if (answer.content.trim() === "" && answer.toolCalls.length === 0) return false;
+  const ends = answer.choices?.map(({ finishReason }) => finishReason) ?? [answer.finishReason];
+  return ends.every((end) => WHOLE.has(end));
+}

@@ -1,0 +1,207 @@
+import { describe, expect, it } from "vitest";
+import { AllSourcesExhausted, type AnswerCache, type ChatRequest, ConfigError, MemoryCache } from "../../src/index.js";
+import type { ChatAttempt } from "../../src/ports/transport.js";
+import { SimulationKernel } from "../../src/testing/kernel.js";
+import { createScriptedTransport } from "../../src/testing/scripted-transport.js";
+import {
+  expectNothingLeft,
+  failureOf,
+  GOVERNOR_KINDS,
+  hi,
+  readAll,
+  type SimulationOptions,
+  simulateOn,
+} from "./harness.js";
+
+describe.each(GOVERNOR_KINDS)("the answer cache (%s governor)", (governor) => {
+  const simulate = (cache: AnswerCache, setup: SimulationOptions = {}) =>
+    simulateOn(governor)({
+      script: (_, n) => ({ afterMs: 100, content: `answer ${n}` }),
+      ...setup,
+      options: { cache, ...setup.options },
+    });
+
+  it("gives the same answer again: nothing sent, a row of its own, no cost", async () => {
+    const { kernel, client, transport, recorder } = simulate(new MemoryCache(), {
+      options: { pricing: { costNanos: () => 5n } },
+    });
+    const first = await kernel.run(client.chat(hi));
+    const second = await kernel.run(client.chat({ ...hi, sessionId: "s", parentCallId: "p" }));
+    expect(transport.sends).toHaveLength(1);
+    expect(first).toMatchObject({ content: "answer 1", cacheHit: false, attempts: 1 });
+    const { callId, requestId, latencyMs, ttftMs, ...same } = first;
+    expect(second).toMatchObject({ ...same, cacheHit: true, attempts: 0, cost: 0, ttftMs: null });
+    expect(new Set([callId, requestId, second.callId, second.requestId]).size).toBe(4);
+    expect(recorder.rows[1]).toMatchObject({
+      callId: second.callId,
+      requestId: second.requestId,
+      outcome: "cache_hit",
+      final: true,
+      attempt: null,
+      sourceName: null,
+      model: "m",
+      costNanos: 0n,
+      promptTokens: null,
+      response: "answer 1",
+      sessionId: "s",
+      parentCallId: "p",
+    });
+    await expectNothingLeft({ kernel, client, transport });
+  });
+
+  it("a call and a stream share answers, in both directions; a hit is a stream like any other", async () => {
+    const { kernel, client, transport } = simulate(new MemoryCache());
+    await kernel.run(client.chat(hi));
+    const stream = client.stream(hi);
+    const events = await kernel.run(readAll(stream));
+    const final = await kernel.run(stream.final);
+    expect(events.map((event) => event.type)).toEqual(["text-delta", "usage", "finish"]);
+    expect(final).toMatchObject({ content: "answer 1", cacheHit: true });
+    const other = { messages: [{ role: "user", content: "ho" }] };
+    await kernel.run(readAll(client.stream(other)));
+    expect(await kernel.run(client.chat(other))).toMatchObject({ content: "answer 2", cacheHit: true });
+    expect(transport.sends).toHaveLength(2);
+    await expectNothingLeft({ kernel, client, transport });
+  });
+
+  it("bypass neither reads nor writes, refresh writes, use is the default", async () => {
+    const { kernel, client } = simulate(new MemoryCache());
+    const ask = async (cache?: ChatRequest["cache"]) => (await kernel.run(client.chat({ ...hi, cache }))).content;
+    expect(await ask("bypass")).toBe("answer 1");
+    expect(await ask()).toBe("answer 2");
+    expect(await ask("bypass")).toBe("answer 3");
+    expect(await ask("use")).toBe("answer 2");
+    expect(await ask("refresh")).toBe("answer 4");
+    expect(await ask()).toBe("answer 4");
+  });
+
+  it("tenants don't see each other's answers: namespace and salt of the call win over the client's", async () => {
+    const { kernel, client } = simulate(new MemoryCache(), { options: { cacheNamespace: "a", cacheSalt: "s" } });
+    const ask = async (more: Partial<ChatRequest> = {}) => (await kernel.run(client.chat({ ...hi, ...more }))).content;
+    expect(await ask()).toBe("answer 1");
+    expect(await ask({ cacheNamespace: "b" })).toBe("answer 2");
+    expect(await ask({ cacheSalt: "t" })).toBe("answer 3");
+    expect(await ask({ cacheNamespace: "a", cacheSalt: "s" })).toBe("answer 1");
+  });
+
+  it("two clients may share one cache; another model is another pool", async () => {
+    const cache = new MemoryCache();
+    const first = simulate(cache, { sources: [{}] });
+    await first.kernel.run(first.client.chat(hi));
+    const same = simulate(cache, { sources: [{ name: "other_name" }] });
+    expect(await same.kernel.run(same.client.chat(hi))).toMatchObject({ cacheHit: true, sourceName: "s_1" });
+    const different = simulate(cache, { sources: [{ model: "m2" }] });
+    expect(await different.kernel.run(different.client.chat(hi))).toMatchObject({ cacheHit: false });
+  });
+
+  it("failures are not kept", async () => {
+    const { kernel, client, transport } = simulate(new MemoryCache(), {
+      script: (_, n) => (n === 1 ? { afterMs: 10, error: new Error("cut") } : { afterMs: 10 }),
+      options: { retry: { maxAttempts: 1 } },
+    });
+    expect(await failureOf(kernel, client.chat(hi))).toBeInstanceOf(AllSourcesExhausted);
+    expect(await kernel.run(client.chat(hi))).toMatchObject({ cacheHit: false });
+    expect(transport.sends).toHaveLength(2);
+  });
+
+  it("a stream that its consumer left is not kept", async () => {
+    const { kernel, client } = simulate(new MemoryCache(), {
+      script: (_, n) => ({ firstTokenMs: 10, afterMs: 1_000, content: `answer ${n}` }),
+    });
+    await kernel.run(
+      (async () => {
+        for await (const _ of client.stream(hi)) break;
+      })(),
+    );
+    expect(await kernel.run(client.chat(hi))).toMatchObject({ cacheHit: false });
+  });
+
+  it.each<[string, AnswerCache]>([
+    [
+      "throws",
+      {
+        get: () => {
+          throw new Error("down");
+        },
+        set: () => {
+          throw new Error("down");
+        },
+      },
+    ],
+    ["rejects", { get: () => Promise.reject(new Error("down")), set: () => Promise.reject(new Error("down")) }],
+    ["hangs", { get: () => new Promise(() => {}), set: () => new Promise(() => {}) }],
+    ["gives back rubbish", { get: () => ({ content: 7 }) as never, set: () => {} }],
+    ["gives back nothing", { get: () => undefined as never, set: () => {} }],
+  ])("a cache that %s is a miss, never an error", async (_, cache) => {
+    const { kernel, client, transport } = simulate(cache);
+    const reply = await kernel.run(client.chat(hi));
+    expect(reply).toMatchObject({ content: "answer 1", cacheHit: false });
+    expect(await kernel.run(client.chat(hi))).toMatchObject({ content: "answer 2" });
+    await expectNothingLeft({ kernel, client, transport });
+  });
+
+  it("a caller who left gets the reason, not the answer", async () => {
+    const { kernel, client, transport, recorder } = simulate(new MemoryCache());
+    await kernel.run(client.chat(hi));
+    const left = new Error("left");
+    expect(await failureOf(kernel, client.chat({ ...hi, signal: AbortSignal.abort(left) }))).toBe(left);
+    expect(recorder.rows.map((row) => [row.outcome, row.final])).toEqual([
+      ["success", true],
+      ["cancelled", true],
+    ]);
+    await expectNothingLeft({ kernel, client, transport });
+  });
+
+  it("a caller who leaves while the cache is asked gets the reason, and the answer is not sent for", async () => {
+    const slowKernel = new SimulationKernel();
+    const runtime = slowKernel.runtime();
+    const kept = new MemoryCache({ runtime });
+    const slow: AnswerCache = {
+      get: (key) => runtime.sleep(50).then(() => kept.get(key)),
+      set: (key, answer) => kept.set(key, answer),
+    };
+    const { kernel, client, transport, recorder } = simulate(slow, { kernel: slowKernel });
+    await kernel.run(client.chat(hi));
+    const controller = new AbortController();
+    const left = new Error("left");
+    runtime.setTimer(10, () => controller.abort(left));
+    expect(await failureOf(kernel, client.chat({ ...hi, signal: controller.signal }))).toBe(left);
+    expect(recorder.rows.map((row) => row.outcome)).toEqual(["success", "cancelled"]);
+    expect(transport.sends).toHaveLength(1);
+    expect(await kernel.run(client.chat(hi))).toMatchObject({ cacheHit: true, latencyMs: 50 });
+    await expectNothingLeft({ kernel, client, transport }, controller.signal);
+  });
+
+  it("an answer that was cut at the output limit is not kept", async () => {
+    const whole = createScriptedTransport(() => ({ afterMs: 10 }));
+    const transport = {
+      complete: async (attempt: ChatAttempt) => ({
+        ...(await whole.complete(attempt)),
+        finishReason: "length" as const,
+      }),
+      close: async () => {},
+    };
+    const { kernel, client } = simulate(new MemoryCache(), { options: { transport } });
+    await kernel.run(client.chat(hi));
+    expect(await kernel.run(client.chat(hi))).toMatchObject({ cacheHit: false, finishReason: "length" });
+  });
+
+  it("what asks for a schema is not cached yet: nobody checks that it fits", async () => {
+    const { kernel, client, transport } = simulate(new MemoryCache());
+    const request = { ...hi, responseFormat: { type: "json_schema", json_schema: { name: "x", schema: {} } } };
+    await kernel.run(client.chat(request));
+    await kernel.run(client.chat(request));
+    expect(transport.sends).toHaveLength(2);
+  });
+
+  it("a wish that is none is refused", async () => {
+    const { kernel, client } = simulate(new MemoryCache());
+    for (const more of [{ cache: "off" }, { cacheSalt: 7 }, { cacheNamespace: null }]) {
+      const error = await failureOf(kernel, client.chat({ ...hi, ...more } as unknown as ChatRequest));
+      expect(error).toMatchObject({ code: "bad_request" });
+    }
+    for (const options of [{ cache: {} }, { cacheNamespace: 7 }, { cacheSalt: {} }]) {
+      expect(() => simulateOn(governor)({ options: options as never })).toThrow(ConfigError);
+    }
+  });
+});
