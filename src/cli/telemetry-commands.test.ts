@@ -242,6 +242,18 @@ describe("trace", () => {
     expect(lines.filter((line) => line.length > 40)).toEqual([expect.stringContaining("transient failure")]);
   });
 
+  test("texts in rows can't pass for lines, and lines that could not be read are told", async () => {
+    const forged = { requestId: "f\nFAKE", sessionId: "s", sourceName: "x\n\u001b[2JFAKE", model: "m\nFAKE" };
+    const recorder = new JsonlRecorder(store);
+    recorder.record(sampleRecord(9, forged), false);
+    await recorder.close();
+    appendFileSync(store, "broken\n");
+    const { text } = await run(["trace", "s", "--db", store]);
+    expect(text.split("\n").filter((line) => line.startsWith("FAKE"))).toEqual([]);
+    expect(text).not.toContain("\u001b");
+    expect(text).toContain("1 line could not be read");
+  });
+
   test("--json is the tree for programs; an unknown id is exit code 1 and says where ids are", async () => {
     expect(JSON.parse((await run(["trace", "b", "--db", store, "--json"])).text)).toMatchObject({
       found: "call",
@@ -272,6 +284,7 @@ describe("telemetry prune", () => {
 
   test("asks for the age and refuses what is no SQLite telemetry", async () => {
     expect((await run(["telemetry", "prune", "--db", store])).error?.message).toContain("--older-than");
+    expect((await run(["telemetry", "prune", "--older-than", "30", "--db", store])).error?.message).toContain("unit");
     expect((await run(["telemetry", "prune", "--older-than", "soon", "--db", store])).error?.message).toContain("soon");
     expect((await run(["telemetry", "prune", "--older-than", "1d", "--db", store])).error?.message).toContain(
       "is JSONL",

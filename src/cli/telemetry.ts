@@ -1,4 +1,4 @@
-import { type Command, Option } from "commander";
+import { type Command, InvalidArgumentError, Option } from "commander";
 import { createSystemRuntime } from "../backends/system.js";
 import { type PruneResult, pruneTelemetry } from "../telemetry/prune.js";
 import { openTelemetryFile } from "../telemetry/reader.js";
@@ -23,6 +23,12 @@ Examples:
 
 Calls may go on recording meanwhile. Exit code 1 when the file can't be used.`;
 
+/** With its unit: a forgotten "d" must not delete all but the last half minute. */
+function parseAgeMs(text: string): number {
+  if (/^[\d.\s]*$/.test(text)) throw new InvalidArgumentError("Give the unit too: 90s, 15m, 12h or 30d.");
+  return parseDurationMs(text);
+}
+
 /** Adds `polygateway telemetry`: the care of a telemetry file. */
 export function registerTelemetry(program: Command, terminal: Terminal = processTerminal): void {
   const telemetry = program
@@ -33,7 +39,7 @@ export function registerTelemetry(program: Command, terminal: Terminal = process
     .command("prune")
     .summary("delete old rows")
     .description("Deletes the rows of a SQLite telemetry file that are older than the given time; open attempts stay.")
-    .addOption(new Option("--older-than <time>", "90s, 15m, 12h, 30d").argParser(parseDurationMs).makeOptionMandatory())
+    .addOption(new Option("--older-than <time>", "90s, 15m, 12h, 30d").argParser(parseAgeMs).makeOptionMandatory())
     .option("--db <path>", "SQLite file with telemetry", "./polygateway.db")
     .option("--table <name>", "table of the file (default llm_calls)")
     .option("--dry-run", "only count")

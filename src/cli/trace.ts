@@ -1,9 +1,10 @@
 import type { Command } from "commander";
 import { openTelemetryFile } from "../telemetry/reader.js";
 import { TelemetryFileError } from "../telemetry/store.js";
-import { type Trace, type TracedAttempt, type TracedCall, traceOf } from "../telemetry/trace.js";
+import { type Trace, type TracedAttempt, type TracedCall, traceOf, walkCalls } from "../telemetry/trace.js";
 import { CliError } from "./failure.js";
 import { formatCount, formatDuration, formatMoney, plural } from "./format.js";
+import { unreadableText } from "./report.js";
 import { clip, printable, processTerminal, type Style, styleOf, type Terminal } from "./terminal.js";
 
 interface TraceFlags {
@@ -14,6 +15,12 @@ interface TraceFlags {
 
 /** A session of a batch may have a hundred thousand calls; nobody reads those on a terminal. */
 const SHOWN_CALLS = 200;
+const DEEPEST_INDENT = 12;
+
+/** Texts of others must not pass for lines of ours. */
+function oneLine(text: string): string {
+  return printable(text).replace(/\s+/g, " ").trim();
+}
 
 const EXAMPLES = `
 Examples:
@@ -37,7 +44,7 @@ export function registerTrace(program: Command, terminal: Terminal = processTerm
     .action(async (id: string, flags: TraceFlags) => {
       const trace = await readTrace(id, flags);
       const text = flags.json
-        ? JSON.stringify(trace, null, 2)
+        ? JSON.stringify(flat(trace), null, 2)
         : traceLines(trace, styleOf(terminal.stdout, terminal.env), terminal.stdout.columns).join("\n");
       terminal.stdout.write(`${text}\n`);
     });
@@ -60,13 +67,24 @@ async function readTrace(id: string, { db, table }: TraceFlags): Promise<Trace> 
   }
 }
 
+/** For programs, without nesting: a chain may be deeper than any reader of JSON allows. */
+function flat({ calls, ...rest }: Trace): object {
+  const listed = [...walkCalls(calls)].map(({ call: { children, ...call }, depth }) => ({
+    ...call,
+    depth,
+    children: children.map((child) => child.requestId),
+  }));
+  return { ...rest, calls: listed };
+}
+
 /** The trace as people read it, in `columns` cells. */
 export function traceLines(trace: Trace, style: Style, columns = Number.POSITIVE_INFINITY): string[] {
-  const all = allCalls(trace.calls);
+  const all = [...walkCalls(trace.calls)];
   const lines: string[] = [];
-  const drawing: Drawing = { style, columns, left: SHOWN_CALLS, lines };
-  push(drawing, style.bold(`${titleOf(trace)}: ${summaryOf(all)}`));
-  for (const call of trace.calls) drawCall(drawing, call, "");
+  const drawing: Drawing = { style, columns, lines };
+  push(drawing, style.bold(`${titleOf(trace)}: ${summaryOf(all.map(({ call }) => call))}`));
+  if (trace.unreadableLines > 0) lines.push(style.yellow(unreadableText(trace.unreadableLines)));
+  for (const { call, depth } of all.slice(0, SHOWN_CALLS)) drawCall(drawing, call, depth);
   const hidden = all.length - SHOWN_CALLS;
   if (hidden > 0) lines.push(style.dim(`… and ${plural(hidden, "more call", "more calls")}; --json gives all of them`));
   if (trace.truncated) lines.push(style.dim("… and calls on deeper levels; ask for one of the lowest to see them"));
@@ -76,17 +94,12 @@ export function traceLines(trace: Trace, style: Style, columns = Number.POSITIVE
 interface Drawing {
   readonly style: Style;
   readonly columns: number;
-  left: number;
   readonly lines: string[];
 }
 
 function titleOf({ found, id }: Trace): string {
   const names = { session: "Session", call: "Call", attempt: "Attempt", parent: "Below" };
-  return `${names[found]} ${printable(id)}`;
-}
-
-function allCalls(calls: readonly TracedCall[]): TracedCall[] {
-  return calls.flatMap((call) => [call, ...allCalls(call.children)]);
+  return `${names[found]} ${oneLine(id)}`;
 }
 
 function summaryOf(calls: readonly TracedCall[]): string {
@@ -98,33 +111,31 @@ function summaryOf(calls: readonly TracedCall[]): string {
   return `${plural(calls.length, "call")}, ${plural(sends.length, "attempt")}, ${plural(tokens, "token")}${money}`;
 }
 
-function drawCall(drawing: Drawing, call: TracedCall, indent: string): void {
-  if (drawing.left <= 0) return;
-  drawing.left -= 1;
+function drawCall(drawing: Drawing, call: TracedCall, depth: number): void {
   const { style } = drawing;
-  const what = [call.operation ?? "call", call.requestId].join(" ");
-  const above = call.parentCallId === null || indent !== "" ? "" : style.dim(`  below ${printable(call.parentCallId)}`);
+  const indent = "    ".repeat(Math.min(depth, DEEPEST_INDENT));
+  const what = [call.operation ?? "call", call.requestId].map(oneLine).join(" ");
+  const above = call.parentCallId === null || depth > 0 ? "" : style.dim(`  below ${oneLine(call.parentCallId)}`);
   const at = call.startedAtMs === null ? "" : style.dim(`  ${new Date(call.startedAtMs).toISOString()}`);
   push(drawing, `${indent}${style.bold(what)}  ${coloured(call.outcome ?? "no end yet", style)}${at}${above}`);
   for (const attempt of call.attempts) drawAttempt(drawing, attempt, `${indent}  `);
-  for (const child of call.children) drawCall(drawing, child, `${indent}    `);
 }
 
 function drawAttempt(drawing: Drawing, attempt: TracedAttempt, indent: string): void {
   const { style } = drawing;
   const number = attempt.attempt === null ? "–" : `${attempt.attempt}.`;
-  const source = attempt.sourceName === null ? "" : `${attempt.sourceName}${modelText(attempt)}  `;
+  const source = attempt.sourceName === null ? "" : `${oneLine(attempt.sourceName)}${modelText(attempt)}  `;
   push(drawing, `${indent}${number} ${source}${coloured(attempt.outcome, style)}${timesOf(attempt)}`);
   for (const { source: passed, reason, waitMs } of attempt.route) {
     const wait = waitMs > 0 ? `, ${formatDuration(waitMs)} more` : "";
-    push(drawing, style.dim(`${indent}   passed over ${printable(passed)}: ${printable(reason)}${wait}`));
+    push(drawing, style.dim(`${indent}   passed over ${oneLine(passed)}: ${oneLine(reason)}${wait}`));
   }
   // Never cut: it is what people came for.
-  if (attempt.error !== null) drawing.lines.push(`${indent}   ${printable(attempt.error).replace(/\s+/g, " ")}`);
+  if (attempt.error !== null) drawing.lines.push(`${indent}   ${oneLine(attempt.error)}`);
 }
 
 function modelText({ model }: TracedAttempt): string {
-  return model === null ? "" : ` (${printable(model)})`;
+  return model === null ? "" : ` (${oneLine(model)})`;
 }
 
 function timesOf({ latencyMs, ttftMs, waitedMs, tokens, cost, statusCode }: TracedAttempt): string {
@@ -141,7 +152,7 @@ function timesOf({ latencyMs, ttftMs, waitedMs, tokens, cost, statusCode }: Trac
 
 function coloured(outcome: string, style: Style): string {
   if (outcome === "success" || outcome === "cache_hit") return style.green(outcome);
-  return outcome === "in_flight" || outcome === "no end yet" ? style.yellow(outcome) : style.red(printable(outcome));
+  return outcome === "in_flight" || outcome === "no end yet" ? style.yellow(outcome) : style.red(oneLine(outcome));
 }
 
 function push({ lines, columns }: Drawing, line: string): void {

@@ -1,10 +1,12 @@
 import { cacheKey, isCacheable } from "../domain/cache-key.js";
-import type { ChatCompletion, ChatEvent, ChatResponse } from "../domain/chat.js";
+import type { ChatCompletion, ChatEvent, ChatResponse, ToolCall } from "../domain/chat.js";
 import type { SourceConfig } from "../domain/source.js";
 import type { GovernEnvironment } from "../governance/call.js";
 import { endWithHit } from "../governance/hit.js";
-import type { Answered, CallOptions, Governed, Operation } from "../governance/operation.js";
+import type { Answered, Governed, Operation } from "../governance/operation.js";
+import { onSignal } from "../governance/signal-hub.js";
 import type { AnswerCache, CachedAnswer } from "../ports/cache.js";
+import type { Runtime } from "../ports/runtime.js";
 import type { CheckedRequest } from "./chat-request.js";
 
 /** A cache is asked for as long as a person would not notice; then the call goes on without it. */
@@ -17,7 +19,12 @@ export interface ChatCache {
   /** Answers from the cache, with its telemetry row written; null on a miss. */
   answer(key: string, request: CheckedRequest, operation: Operation<unknown, unknown>): Promise<ChatResponse | null>;
   /** Keeps a good answer. Never waits, never throws. */
-  keep(key: string, governed: Governed<unknown, unknown>, answered: Answered<ChatCompletion>): void;
+  keep(
+    key: string,
+    request: CheckedRequest,
+    governed: Governed<unknown, unknown>,
+    answered: Answered<ChatCompletion>,
+  ): void;
 }
 
 export interface ChatCacheOptions {
@@ -36,10 +43,10 @@ export function createChatCache(
     environment.warn("cache", what, `scope ${config.scope}: the answer cache failed (${text}); calls go on without it`);
   };
 
-  async function read(key: string, options: CallOptions): Promise<CachedAnswer | null> {
+  async function read(key: string, request: CheckedRequest): Promise<CachedAnswer | null> {
     try {
       const asked = cache.get(key);
-      const found: unknown = asked instanceof Promise ? await bounded(environment, asked, options) : asked;
+      const found: unknown = asked instanceof Promise ? await bounded(runtime, asked, request) : asked;
       if (found === null || found === undefined || isAnswer(found)) return found ?? null;
       throw new Error("an entry is no answer");
     } catch (error) {
@@ -50,7 +57,7 @@ export function createChatCache(
 
   return {
     keyOf(request, sources) {
-      if (request.cache === "bypass" || sources.length === 0 || asksForSchema(request)) return null;
+      if (request.cache === "bypass" || sources.length === 0 || asksForSchema(request, sources)) return null;
       return cacheKey({
         request,
         messagesJson: request.messagesJson,
@@ -66,8 +73,8 @@ export function createChatCache(
       if (found === null || isOver(request)) return null;
       return responseOf(found, await endWithHit(environment, operation, request, found, askedMs));
     },
-    keep(key, { source }, { completion, facts }) {
-      if (!isCacheable(completion)) return;
+    keep(key, request, { source }, { completion, facts }) {
+      if (!isCacheable(completion, request.sampling?.n)) return;
       const { content, thinking, toolCalls, finishReason, rawFinishReason, modelReported, choices, logprobs } =
         completion;
       const { model, provider, name: sourceName } = source;
@@ -83,8 +90,9 @@ export function createChatCache(
 }
 
 /** Whether the answer fits its schema isn't checked in this version, and only what fits may be kept. */
-function asksForSchema({ responseFormat }: CheckedRequest): boolean {
-  return (responseFormat as { type?: unknown } | undefined)?.type === "json_schema";
+function asksForSchema({ responseFormat, extraBody }: CheckedRequest, sources: readonly SourceConfig[]): boolean {
+  const formats = [responseFormat, extraBody?.response_format, ...sources.map((s) => s.extraBody.response_format)];
+  return formats.some((format) => (format as { type?: unknown } | null | undefined)?.type === "json_schema");
 }
 
 /** The caller left already: the loop says so, with a row. */
@@ -92,19 +100,51 @@ function isOver({ signal, cancellation }: CheckedRequest): boolean {
   return signal?.aborted === true || cancellation?.cancelled === true;
 }
 
-function bounded<T>({ runtime }: GovernEnvironment, asked: Promise<T>, { deadlineMs }: CallOptions): Promise<T> {
+/** The answer of the cache, or null when the caller leaves first: the loop then says so. */
+function bounded<T>(runtime: Runtime, asked: Promise<T>, request: CheckedRequest): Promise<T | null> {
+  const { signal, cancellation, deadlineMs } = request;
   return new Promise((resolve, reject) => {
     const limitMs = Math.min(ASK_MS, deadlineMs ?? ASK_MS);
-    const cancel = runtime.setTimer(limitMs, () => reject(new Error(`no answer within ${limitMs} ms`)));
-    asked.finally(cancel).then(resolve, reject);
+    const cancel = runtime.setTimer(limitMs, () => end(() => reject(new Error(`no answer within ${limitMs} ms`))));
+    const leave = (): void => end(() => resolve(null));
+    const stopSignal = signal === undefined ? undefined : onSignal(signal, leave);
+    const stopCancellation = cancellation?.onCancel(leave);
+    const end = (settle: () => void): void => {
+      cancel();
+      stopSignal?.();
+      stopCancellation?.();
+      settle();
+    };
+    asked.then(
+      (answer) => end(() => resolve(answer)),
+      (error: unknown) => end(() => reject(error)),
+    );
   });
 }
 
+const ENDS: ReadonlySet<unknown> = new Set(["stop", "tool_calls"]);
+
+/** What comes from a store is believed only as far as it has the shape of what was put there. */
 function isAnswer(value: unknown): value is CachedAnswer {
+  if (!isChoice(value)) return false;
+  const { usage, model, provider, sourceName, modelReported, choices } = value as Partial<CachedAnswer>;
+  if (![model, provider, sourceName].every((text) => typeof text === "string")) return false;
+  if (modelReported !== null && typeof modelReported !== "string") return false;
+  if (choices !== undefined && !(Array.isArray(choices) && choices.every(isChoice))) return false;
+  return typeof usage?.totalTokens === "number";
+}
+
+function isChoice(value: unknown): boolean {
   if (typeof value !== "object" || value === null) return false;
-  const { content, thinking, toolCalls, usage, model, sourceName } = value as Partial<CachedAnswer>;
-  const texts = [content, thinking, model, sourceName].every((text) => typeof text === "string");
-  return texts && Array.isArray(toolCalls) && typeof usage?.totalTokens === "number";
+  const { content, thinking, toolCalls, finishReason, rawFinishReason } = value as Partial<CachedAnswer>;
+  if (typeof content !== "string" || typeof thinking !== "string" || !ENDS.has(finishReason)) return false;
+  if (rawFinishReason !== null && typeof rawFinishReason !== "string") return false;
+  return Array.isArray(toolCalls) && toolCalls.every(isToolCall);
+}
+
+function isToolCall(value: unknown): boolean {
+  const { id, name, arguments: text } = (value ?? {}) as Partial<ToolCall>;
+  return [id, name, text].every((part) => typeof part === "string");
 }
 
 function responseOf(

@@ -45,7 +45,7 @@ export function createChatClient(
       }
       const governed = await govern(environment, operation, checked);
       const answered = governed.ended instanceof Promise ? await governed.ended : governed.ended;
-      if (key !== null) cache!.keep(key, governed, answered);
+      if (key !== null) cache!.keep(key, checked, governed, answered);
       return chatResponse(governed, answered);
     } finally {
       lifetime.leave();
@@ -70,7 +70,7 @@ export function createChatClient(
       }
       const governed = await govern(environment, operation, checked);
       const ended = Promise.resolve(governed.ended).then((answered) => {
-        if (key !== null) cache!.keep(key, governed, answered);
+        if (key !== null) cache!.keep(key, checked, governed, answered);
         return chatResponse(governed, answered);
       });
       return { events: [], ended };

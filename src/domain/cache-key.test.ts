@@ -115,12 +115,15 @@ describe("what is worth keeping", () => {
     ["an end without a reason", { ...good, finishReason: null }, false],
     ["an empty one", { ...good, content: " \n" }, false],
     ["a refusal", { ...good, refusal: "no" }, false],
-    [
-      "choices of which one was cut",
-      { ...good, choices: [{ finishReason: "stop" }, { finishReason: "length" }] },
-      false,
-    ],
+    ["two whole choices", { ...good, choices: [good, good] }, true],
+    ["choices of which one was cut", { ...good, choices: [good, { ...good, finishReason: "length" }] }, false],
+    ["choices of which one is empty", { ...good, choices: [good, { ...good, content: "" }] }, false],
   ] as const)("%s: %j → %s", (_, answer, expected) => {
     expect(isCacheable(answer)).toBe(expected);
+  });
+
+  test("fewer choices than were asked for are no whole answer", () => {
+    expect(isCacheable(good, 2)).toBe(false);
+    expect(isCacheable({ ...good, choices: [good, good] }, 2)).toBe(true);
   });
 });

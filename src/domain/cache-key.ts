@@ -70,20 +70,27 @@ function isEmpty(fields: object | undefined): boolean {
   return fields === undefined || Object.values(fields).every((value) => value === undefined);
 }
 
-export interface EndedAnswer {
+interface EndedChoice {
   readonly content: string;
   readonly toolCalls: readonly unknown[];
   readonly finishReason: FinishReason;
+}
+
+export interface EndedAnswer extends EndedChoice {
   readonly refusal?: string;
-  readonly choices?: readonly { readonly finishReason: FinishReason }[];
+  /** Only when more than one was answered. */
+  readonly choices?: readonly EndedChoice[];
 }
 
 const WHOLE: ReadonlySet<FinishReason> = new Set(["stop", "tool_calls"]);
 
-/** Only what is complete, said something and wasn't refused is worth answering with again (spec 04). */
-export function isCacheable(answer: EndedAnswer): boolean {
+/** Only what is complete, said something and wasn't refused is worth answering with again (spec 04). `asked` = choices. */
+export function isCacheable(answer: EndedAnswer, asked = 1): boolean {
   if (answer.refusal !== undefined && answer.refusal !== "") return false;
-  if (answer.content.trim() === "" && answer.toolCalls.length === 0) return false;
-  const ends = answer.choices?.map(({ finishReason }) => finishReason) ?? [answer.finishReason];
-  return ends.every((end) => WHOLE.has(end));
+  const choices = answer.choices ?? [answer];
+  return choices.length >= asked && choices.every(isWholeChoice);
+}
+
+function isWholeChoice({ content, toolCalls, finishReason }: EndedChoice): boolean {
+  return WHOLE.has(finishReason) && (content.trim() !== "" || toolCalls.length > 0);
 }

@@ -1,9 +1,8 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { sampleOpen, sampleRecord } from "../testing/contracts/recorder.js";
-import { JsonlRecorder } from "./jsonl.js";
 import { pruneTelemetry } from "./prune.js";
 import { openTelemetryFile } from "./reader.js";
 import { SqliteRecorder } from "./sqlite.js";
@@ -84,13 +83,23 @@ describe("prune", () => {
     expect(writer.stats()).toMatchObject({ dropped: 0, problem: null });
   });
 
-  test("a file without the table has nothing to lose; JSONL is refused with what to do", async () => {
+  test("a file of something else is not touched, a table that isn't there is no success", async () => {
     await write([NOW]);
-    expect(pruneTelemetry(sqlite(), { beforeMs: NOW + 1, table: "other" })).toEqual({ rows: 0, kept: 0 });
+    for (const table of ["other", 'no"pe', ""]) {
+      expect(() => pruneTelemetry(sqlite(), { beforeMs: NOW + 1, table })).toThrow("has no telemetry in a table");
+    }
+    const foreign = join(folder, "users.db");
+    const database = openDatabase(foreign, { readOnly: false });
+    database.exec("PRAGMA journal_mode = DELETE");
+    database.exec("CREATE TABLE users (id TEXT)");
+    database.close();
+    const before = readFileSync(foreign);
+    expect(() => pruneTelemetry({ kind: "sqlite", path: foreign }, { beforeMs: NOW })).toThrow(TelemetryFileError);
+    expect(readFileSync(foreign).equals(before)).toBe(true);
+  });
+
+  test("JSONL is refused with what to do", () => {
     const jsonl = join(folder, "calls.jsonl");
-    const recorder = new JsonlRecorder(jsonl);
-    recorder.record(sampleRecord(1), false);
-    await recorder.close();
     expect(() => pruneTelemetry({ kind: "jsonl", path: jsonl }, { beforeMs: NOW })).toThrow(TelemetryFileError);
   });
 });

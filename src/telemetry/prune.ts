@@ -31,6 +31,7 @@ export function pruneTelemetry(file: Pick<TelemetryFile, "kind" | "path">, optio
     const remedy = "Move the file away while nothing writes to it, as with any log";
     throw new TelemetryFileError(path, "is JSONL, from which nothing can be taken out while it is written", remedy);
   }
+  requireTable(path, options.table ?? DEFAULT_TABLE);
   return explained(path, () => {
     const database = openDatabase(path, { readOnly: options.dryRun === true });
     try {
@@ -41,9 +42,22 @@ export function pruneTelemetry(file: Pick<TelemetryFile, "kind" | "path">, optio
   });
 }
 
+/** Before anything is opened for writing: a file of something else is not touched. */
+function requireTable(path: string, table: string): void {
+  const columns = explained(path, () => {
+    const database = openDatabase(path, { readOnly: true });
+    try {
+      return columnsOf(database, table);
+    } finally {
+      database.close();
+    }
+  });
+  if (columns.has("call_id")) return;
+  throw new TelemetryFileError(path, `has no telemetry in a table ${table}`, "Give another file or --table NAME");
+}
+
 function prune(database: Database, { beforeMs, table = DEFAULT_TABLE, dryRun = false }: PruneOptions): PruneResult {
   const columns = columnsOf(database, table);
-  if (columns.size === 0) return { rows: 0, kept: 0 };
   const time = columns.has("created_at") ? "created_at" : "NULL AS created_at";
   const page = database.prepare(
     `SELECT rowid AS row_number, call_id, ${time} FROM "${table}" WHERE rowid > ? ORDER BY rowid LIMIT ${PAGE_ROWS}`,

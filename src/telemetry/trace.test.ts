@@ -8,7 +8,7 @@ import { sampleOpen, sampleRecord } from "../testing/contracts/recorder.js";
 import { JsonlRecorder } from "./jsonl.js";
 import { openTelemetryFile } from "./reader.js";
 import { SqliteRecorder } from "./sqlite.js";
-import { type Trace, type TracedCall, traceOf } from "./trace.js";
+import { type Trace, type TracedCall, traceOf, walkCalls } from "./trace.js";
 
 let folder = "";
 beforeEach(() => {
@@ -111,5 +111,16 @@ describe.each(STORES)("trace of a %s file", (_, open, name) => {
     const trace = await traced("r0", rows);
     expect(trace?.truncated).toBe(true);
     expect((await traced("r40", []))?.truncated).toBe(false);
+  });
+
+  test("a session of thousands of calls, each below the one before, is a tree all the same", async () => {
+    const rows = Array.from({ length: 6_000 }, (_, index) =>
+      row({ requestId: `r${index}`, sessionId: "deep", parentCallId: index === 0 ? null : `r${index - 1}` }),
+    );
+    const trace = await traced("deep", rows);
+    const walked = [...walkCalls(trace!.calls)];
+    expect(walked).toHaveLength(6_000);
+    expect(walked.at(-1)).toMatchObject({ depth: 5_999, call: { requestId: "r5999" } });
+    expect(trace!.unreadableLines).toBe(0);
   });
 });

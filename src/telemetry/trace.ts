@@ -53,6 +53,8 @@ export interface Trace {
   readonly calls: readonly TracedCall[];
   /** Calls below the deepest level shown were left out. */
   readonly truncated: boolean;
+  /** Lines of the file that could not be read. */
+  readonly unreadableLines: number;
 }
 
 /** Each level below a call is one more reading of the file. */
@@ -74,9 +76,10 @@ export async function traceOf(file: TelemetryFile, id: string): Promise<Trace | 
   const direct = await collect(file, open, (entry) => kindOf(entry, id) !== null);
   if (direct.size === 0) return null;
   const found = foundAs(direct, id);
-  if (found === "session") return { found, id, calls: treeOf(direct), truncated: false };
+  if (found === "session")
+    return { found, id, calls: treeOf(direct), truncated: false, unreadableLines: file.unreadableLines };
   const { calls, truncated } = await withDescendants(file, open, direct);
-  return { found, id, calls: treeOf(calls), truncated };
+  return { found, id, calls: treeOf(calls), truncated, unreadableLines: file.unreadableLines };
 }
 
 interface Entry {
@@ -144,32 +147,62 @@ async function withDescendants(file: TelemetryFile, open: readonly OpenAttempt[]
   return { calls: all, truncated: level.size > 0 };
 }
 
-/** Roots first made, first shown. A call that names itself or one below it as its parent is a root. */
+/**
+ * By their start. A call that names itself or one below it as its parent is a root.
+ * Without recursion: a chain may be longer than any stack.
+ */
 function treeOf(calls: Calls): TracedCall[] {
   const owner = new Map<string, string>();
   for (const { callId, requestId } of entriesOf(calls)) owner.set(callId, requestId).set(requestId, requestId);
-  const parentOf = (requestId: string): string | undefined => {
-    const parent = entriesOfCall(calls.get(requestId)!)[0]?.parentCallId;
-    return typeof parent === "string" ? owner.get(parent) : undefined;
-  };
-  const childrenOf = new Map<string | undefined, string[]>();
-  for (const requestId of calls.keys()) {
-    const parent = isBelowItself(requestId, parentOf) ? undefined : parentOf(requestId);
-    childrenOf.set(parent, [...(childrenOf.get(parent) ?? []), requestId]);
+  const parents = new Map<string, string>();
+  for (const [requestId, rows] of calls) {
+    const named = entriesOfCall(rows)[0]?.parentCallId;
+    const parent = typeof named === "string" ? owner.get(named) : undefined;
+    if (parent !== undefined) parents.set(requestId, parent);
   }
-  const build = (requestId: string): TracedCall => tracedCall(requestId, calls.get(requestId)!, below(requestId));
-  const below = (parent: string | undefined): TracedCall[] =>
-    (childrenOf.get(parent) ?? []).map(build).sort((a, b) => (a.startedAtMs ?? 0) - (b.startedAtMs ?? 0));
-  return below(undefined);
+  for (const requestId of callsInCycles(parents)) parents.delete(requestId);
+  const children = new Map<string, TracedCall[]>([...calls.keys()].map((requestId) => [requestId, []]));
+  const roots: TracedCall[] = [];
+  for (const [requestId, rows] of calls) {
+    const parent = parents.get(requestId);
+    const among = parent === undefined ? roots : children.get(parent)!;
+    among.push(tracedCall(requestId, rows, children.get(requestId)!));
+  }
+  for (const siblings of [roots, ...children.values()]) {
+    siblings.sort((a, b) => (a.startedAtMs ?? 0) - (b.startedAtMs ?? 0));
+  }
+  return roots;
 }
 
-function isBelowItself(requestId: string, parentOf: (requestId: string) => string | undefined): boolean {
-  const seen = new Set<string>();
-  for (let at = parentOf(requestId); at !== undefined && !seen.has(at); at = parentOf(at)) {
-    if (at === requestId) return true;
-    seen.add(at);
+function callsInCycles(parents: ReadonlyMap<string, string>): string[] {
+  const inCycles: string[] = [];
+  /** Call → the walk that came by it first. */
+  const seen = new Map<string, string>();
+  for (const start of parents.keys()) {
+    let at: string | undefined = start;
+    while (at !== undefined && !seen.has(at)) {
+      seen.set(at, start);
+      at = parents.get(at);
+    }
+    if (at === undefined || seen.get(at) !== start) continue;
+    const first = at;
+    do {
+      inCycles.push(at);
+      at = parents.get(at)!;
+    } while (at !== first);
   }
-  return false;
+  return inCycles;
+}
+
+/** Every call of a tree with its depth, each before those below it. */
+export function* walkCalls(
+  calls: readonly TracedCall[],
+): Generator<{ readonly call: TracedCall; readonly depth: number }> {
+  const left = [...calls].reverse().map((call) => ({ call, depth: 0 }));
+  for (let next = left.pop(); next !== undefined; next = left.pop()) {
+    yield next;
+    for (const child of [...next.call.children].reverse()) left.push({ call: child, depth: next.depth + 1 });
+  }
 }
 
 function entriesOfCall({ rows, open }: CallRows): Entry[] {

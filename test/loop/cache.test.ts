@@ -164,8 +164,10 @@ describe.each(GOVERNOR_KINDS)("the answer cache (%s governor)", (governor) => {
     await kernel.run(client.chat(hi));
     const controller = new AbortController();
     const left = new Error("left");
+    const askedAtMs = runtime.now();
     runtime.setTimer(10, () => controller.abort(left));
     expect(await failureOf(kernel, client.chat({ ...hi, signal: controller.signal }))).toBe(left);
+    expect(runtime.now() - askedAtMs).toBe(10);
     expect(recorder.rows.map((row) => row.outcome)).toEqual(["success", "cancelled"]);
     expect(transport.sends).toHaveLength(1);
     expect(await kernel.run(client.chat(hi))).toMatchObject({ cacheHit: true, latencyMs: 50 });
@@ -186,12 +188,42 @@ describe.each(GOVERNOR_KINDS)("the answer cache (%s governor)", (governor) => {
     expect(await kernel.run(client.chat(hi))).toMatchObject({ cacheHit: false, finishReason: "length" });
   });
 
+  const whole = { content: "kept", thinking: "", toolCalls: [], finishReason: "stop", rawFinishReason: "stop" };
+  const entry = {
+    ...whole,
+    modelReported: null,
+    usage: { totalTokens: 1 },
+    model: "m",
+    provider: "p",
+    sourceName: "s",
+  };
+
+  it.each<[string, object]>([
+    ["no tool call", { toolCalls: [null] }],
+    ["half a tool call", { toolCalls: [{ id: "1", name: "f" }] }],
+    ["an end that is none", { finishReason: {} }],
+    ["an end that is never kept", { finishReason: "length" }],
+    ["choices that are none", { choices: [null] }],
+    ["a provider that is none", { provider: 5 }],
+    ["a model that is none", { modelReported: {} }],
+  ])("an entry with %s is a miss", async (_, fault) => {
+    const cache: AnswerCache = { get: () => ({ ...entry, ...fault }) as never, set: () => {} };
+    const { kernel, client } = simulate(cache);
+    expect(await kernel.run(client.chat(hi))).toMatchObject({ content: "answer 1", cacheHit: false });
+    expect((await kernel.run(readAll(client.stream(hi)))).length).toBeGreaterThan(0);
+    const good = simulate({ get: () => entry as never, set: () => {} });
+    expect(await good.kernel.run(good.client.chat(hi))).toMatchObject({ content: "kept", cacheHit: true });
+  });
+
   it("what asks for a schema is not cached yet: nobody checks that it fits", async () => {
     const { kernel, client, transport } = simulate(new MemoryCache());
     const request = { ...hi, responseFormat: { type: "json_schema", json_schema: { name: "x", schema: {} } } };
     await kernel.run(client.chat(request));
     await kernel.run(client.chat(request));
-    expect(transport.sends).toHaveLength(2);
+    const inExtra = { ...hi, extraBody: { response_format: { type: "json_schema" } } };
+    await kernel.run(client.chat(inExtra));
+    await kernel.run(client.chat(inExtra));
+    expect(transport.sends).toHaveLength(4);
   });
 
   it("a wish that is none is refused", async () => {
