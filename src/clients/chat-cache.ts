@@ -70,7 +70,7 @@ export function createChatCache(
       if (request.cache === "refresh" || isOver(request)) return null;
       const askedMs = runtime.now();
       const found = await read(key, request);
-      if (found === null || isOver(request)) return null;
+      if (found === null) return null;
       return responseOf(found, await endWithHit(environment, operation, request, found, askedMs));
     },
     keep(key, request, { source }, { completion, facts }) {

@@ -183,8 +183,10 @@ describe.each(GOVERNOR_KINDS)("the answer cache (%s governor)", (governor) => {
       }),
       close: async () => {},
     };
-    const { kernel, client } = simulate(new MemoryCache(), { options: { transport } });
+    const cache = new MemoryCache();
+    const { kernel, client } = simulate(cache, { options: { transport } });
     await kernel.run(client.chat(hi));
+    expect(cache.stats().answers).toBe(0);
     expect(await kernel.run(client.chat(hi))).toMatchObject({ cacheHit: false, finishReason: "length" });
   });
 
