@@ -1,6 +1,6 @@
 import { digestBinaryParts } from "../domain/binary-digest.js";
 import { canonicalJson } from "../domain/canonical-json.js";
-import type { ChatCompletion, ChatRequest, Sampling, ToolCall } from "../domain/chat.js";
+import { type ChatCompletion, type ChatRequest, SAMPLING_KEYS, type Sampling, type ToolCall } from "../domain/chat.js";
 import { estimatePromptTokens, estimateReservation, estimateTextTokens } from "../domain/estimate.js";
 import type { OperationKind } from "../domain/record.js";
 import type { SourceConfig } from "../domain/source.js";
@@ -100,22 +100,6 @@ function reservation(request: ChatRequest, promptTokens: number, chargesMaximum:
   const usual = estimateReservation(promptTokens, request.sampling);
   return chargesMaximum && maxTokens !== undefined ? Math.max(usual, promptTokens + maxTokens * (n ?? 1)) : usual;
 }
-
-const SAMPLING_KEYS = [
-  "frequencyPenalty",
-  "logitBias",
-  "logprobs",
-  "maxTokens",
-  "minP",
-  "n",
-  "presencePenalty",
-  "seed",
-  "stop",
-  "temperature",
-  "topK",
-  "topLogprobs",
-  "topP",
-] as const satisfies readonly (keyof Sampling)[];
 
 function samplingColumn(request: ChatRequest, source: SourceConfig | null): string | null {
   const { sampling, extraBody } = request;

@@ -1,4 +1,4 @@
-import type { ChatRequest, Sampling } from "../domain/chat.js";
+import { type ChatRequest, SAMPLING_KEYS } from "../domain/chat.js";
 import { RequestRejectedError } from "../errors.js";
 import type { Cancellation } from "../governance/cancellation.js";
 
@@ -140,21 +140,7 @@ function checkMessages(messages: unknown, operation: string): boolean {
   return hasParts;
 }
 
-const PARAMETERS: ReadonlySet<string> = new Set<keyof Sampling>([
-  "temperature",
-  "topP",
-  "topK",
-  "minP",
-  "maxTokens",
-  "stop",
-  "seed",
-  "presencePenalty",
-  "frequencyPenalty",
-  "logitBias",
-  "logprobs",
-  "topLogprobs",
-  "n",
-]);
+const PARAMETERS: ReadonlySet<string> = new Set(SAMPLING_KEYS);
 
 function checkSampling(sampling: unknown, operation: string): void {
   if (!isObject(sampling) || Array.isArray(sampling)) reject(operation, "sampling must be an object");

@@ -33,6 +33,23 @@ export interface Sampling {
   readonly n?: number;
 }
 
+/** All of them, sorted: the order of canonical JSON. */
+export const SAMPLING_KEYS = [
+  "frequencyPenalty",
+  "logitBias",
+  "logprobs",
+  "maxTokens",
+  "minP",
+  "n",
+  "presencePenalty",
+  "seed",
+  "stop",
+  "temperature",
+  "topK",
+  "topLogprobs",
+  "topP",
+] as const satisfies readonly (keyof Sampling)[];
+
 /** One call, as the caller writes it. Never mutated. */
 export interface ChatRequest {
   readonly messages: readonly ChatMessage[];

@@ -80,9 +80,9 @@ export function recordHit(
   const row = emptyRow(call, callId, "cache_hit", null);
   row.provider = answer.provider;
   row.model = answer.model;
-  row.response =
-    answer.content === "" && answer.toolCalls.length > 0 ? JSON.stringify(answer.toolCalls) : answer.content;
-  row.thinking = answer.thinking === "" ? null : answer.thinking;
+  const { response, thinking } = call.operation.describePartial(answer);
+  row.response = response;
+  row.thinking = thinking;
   row.latencyMs = latencyMs;
   row.costNanos = 0n;
   row.modelReported = answer.modelReported;

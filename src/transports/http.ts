@@ -151,8 +151,7 @@ class PooledExchange implements HttpExchange, TrackedHandler {
     this.#responseStarted = true;
     if (this.#ended || statusCode < 200) return true;
     const headers = rawHeaders(raw);
-    const encoding = headers.get("content-encoding");
-    const codings = encoding === undefined ? [] : contentCodings(encoding);
+    const codings = contentCodings(headers.get("content-encoding"));
     if (codings.length > 0) this.#inflater = this.#createInflater(codings);
     this.#observer.onHeaders(statusCode, headers);
     return true;
