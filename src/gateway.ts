@@ -7,7 +7,7 @@ import { type DotEnvSource, type Env, loadEnv, type Overrides, processEnv, proxy
 import { limitConflicts } from "./config/invariants.js";
 import type { GatewayOptions } from "./config/options.js";
 import { type ResolvedScope, resolveScope } from "./config/resolve.js";
-import type { ProcessSettings } from "./config/schema.js";
+import type { ProcessSettings } from "./config/schema-process.js";
 import type { ChatRequest, ChatResponse } from "./domain/chat.js";
 import type { ScopeConfig } from "./domain/scope.js";
 import { ConfigError } from "./errors.js";
@@ -24,7 +24,7 @@ import { PricingTable } from "./telemetry/pricing.js";
 import { SqliteRecorder } from "./telemetry/sqlite.js";
 import { createWorkerId } from "./telemetry/worker-id.js";
 import { createOpenAiChatTransport } from "./transports/openai/chat.js";
-import { profileNameFor, profiles } from "./transports/openai/profiles.js";
+import { profileFor, profiles } from "./transports/openai/profiles.js";
 import { createRedactor } from "./transports/redact.js";
 
 function cacheFor(options: GatewayOptions, environment: GovernEnvironment): ChatCache | null {
@@ -66,7 +66,7 @@ export class GatewayClient {
   #whenIdle: (() => void) | null = null;
 
   constructor(options: GatewayOptions) {
-    const resolved = resolveScope(options, { detectProfile: profileNameFor, profileNames: Object.keys(profiles) });
+    const resolved = resolveScope(options, { profiles, profileFor });
     const { config } = resolved;
     this.scope = config.scope;
     this.#config = config;
@@ -109,8 +109,8 @@ export class GatewayClient {
     const loaded = loadEnv(scope, env, {
       ...source,
       ...(overrides === undefined ? {} : { overrides }),
-      detectProfile: profileNameFor,
-      profileNames: Object.keys(profiles),
+      profiles,
+      profileFor,
     });
     return new GatewayClient({ ...processOptions(loaded.process), ...loaded.options });
   }

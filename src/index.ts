@@ -31,6 +31,7 @@ export type {
   Sampling,
   ToolCall,
 } from "./domain/chat.js";
+export type { ProviderProfile, StructuredOutputMode } from "./domain/profile.js";
 export type { CallRecord, OpenAttempt, OperationKind, RecordOutcome } from "./domain/record.js";
 export { Secret } from "./domain/secret.js";
 export type { LimitConfig, LimitRule, SourceConfig, Transient400 } from "./domain/source.js";
@@ -80,5 +81,5 @@ export type { Selector } from "./ports/selector.js";
 export type { AttemptContext, ChatAttempt, ChatSink, ChatTransport } from "./ports/transport.js";
 export { JsonlRecorder } from "./telemetry/jsonl.js";
 export { PricingTable } from "./telemetry/pricing.js";
-export { type ProviderProfile, profiles } from "./transports/openai/profiles.js";
+export { profiles } from "./transports/openai/profiles.js";
 export { VERSION } from "./version.js";

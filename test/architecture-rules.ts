@@ -1,7 +1,17 @@
 /** The rules of spec 01 as data; `architecture-check.ts` applies them. */
 
 const INNER = ["errors", "domain", "ports"];
-const LOWER = [...INNER, "governance", "backends", "transports", "telemetry", "config", "version", "gather-bounded"];
+const LOWER = [
+  ...INNER,
+  "governance",
+  "backends",
+  "transports",
+  "telemetry",
+  "config",
+  "structured",
+  "version",
+  "gather-bounded",
+];
 
 /** Layer (a folder of src, or a file right in it) → the other layers it may import. */
 export const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
@@ -15,6 +25,7 @@ export const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   transports: INNER,
   telemetry: INNER,
   config: INNER,
+  structured: INNER,
   clients: LOWER,
   gateway: [...LOWER, "clients"],
   batch: [...LOWER, "clients", "gateway"],
@@ -38,6 +49,9 @@ export const PACKAGE_HOMES: Readonly<Record<string, string>> = {
   zod: "config",
   commander: "cli",
   "better-sqlite3": "telemetry",
+  yaml: "config",
+  jsonrepair: "structured",
+  "@cfworker/json-schema": "structured",
 };
 
 /** `object.member` or a bare name → where it may stand (path prefixes). */

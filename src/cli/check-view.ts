@@ -61,7 +61,7 @@ function sourceTable(sources: readonly SourceConfig[]): string[] {
     printable(source.model),
     printable(source.baseUrl),
     source.apiKey.reveal() === "none" ? "none" : String(source.apiKey),
-    source.profile,
+    source.profile.name,
     formatDuration(source.timeoutMs),
     formatDuration(source.ttftTimeoutMs),
     formatDuration(source.interTokenTimeoutMs),

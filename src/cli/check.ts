@@ -4,7 +4,7 @@ import { inspectScope } from "../config/resolve.js";
 import { ConfigError, type ConfigProblem } from "../errors.js";
 import { PricingTable } from "../telemetry/pricing.js";
 import { sqliteAvailable } from "../telemetry/sqlite.js";
-import { profileNameFor, profiles } from "../transports/openai/profiles.js";
+import { profileFor, profiles } from "../transports/openai/profiles.js";
 import type { LiveAnswer } from "./check-live.js";
 import type { CheckedScope, CheckReport } from "./check-report.js";
 import { configurationLines, liveLines, noteLines, problemLines } from "./check-view.js";
@@ -73,7 +73,7 @@ function inspectAll(flags: CheckFlags, terminal: Terminal): CheckReport {
   const source = dotenvPath === undefined ? {} : { dotenvPath };
   const found = scopesIn(environment(terminal.env, source));
   const names = flags.scope !== undefined ? [flags.scope] : found.length > 0 ? found : ["LLM"];
-  const context = { detectProfile: profileNameFor, profileNames: Object.keys(profiles) };
+  const context = { profiles, profileFor };
   const scopes = names.map((name): CheckedScope => {
     const inspection = inspectEnv(name, terminal.env, { ...source, ...context });
     return { inspection, config: inspectScope(inspection.options, context).config };
@@ -132,6 +132,7 @@ function asJson(report: CheckReport, answers: ReadonlyMap<string, LiveAnswer[]> 
       // A RegExp has no JSON form of its own; the masked key comes from Secret itself.
       sources: config.sources.map((source) => ({
         ...source,
+        profile: source.profile.name,
         transient400: String(source.transient400),
         headers: Object.keys(source.headers),
       })),

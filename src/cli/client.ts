@@ -9,7 +9,7 @@ import type { LogLevel, Runtime } from "../ports/runtime.js";
 import { JsonlRecorder } from "../telemetry/jsonl.js";
 import { PricingTable } from "../telemetry/pricing.js";
 import { SqliteRecorder, sqliteAvailable } from "../telemetry/sqlite.js";
-import { profileNameFor, profiles } from "../transports/openai/profiles.js";
+import { profileFor, profiles } from "../transports/openai/profiles.js";
 import { chooseScope, dotenvPathOf } from "./scope.js";
 import { printable, type Terminal } from "./terminal.js";
 
@@ -98,7 +98,7 @@ export function openClient(request: ClientRequest): OpenedClient {
   });
   const dotenvPath = dotenvPathOf(request.env);
   const scope = chooseScope(request.scope, terminal.env, dotenvPath);
-  const dialects = { detectProfile: profileNameFor, profileNames: Object.keys(profiles) };
+  const dialects = { profiles, profileFor };
   const loaded = loadEnv(scope, terminal.env, { ...dialects, ...(dotenvPath === undefined ? {} : { dotenvPath }) });
   for (const { key, level, text } of loaded.notes) if (level === "warning") note(`${key}: ${text}`);
   leastLevel = loaded.process.logLevel;

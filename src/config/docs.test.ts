@@ -4,8 +4,10 @@ import { expect, test } from "vitest";
 import { configurationPage, envExample } from "./docs.js";
 import { parseDotEnv } from "./dotenv.js";
 import { inspectEnv } from "./env.js";
-import { FLAT_NAMES, GROUPS, PROCESS_FIELDS, SCOPE_FIELDS, SOURCE_FIELDS } from "./schema.js";
+import { FLAT_NAMES, GROUPS, SCOPE_FIELDS } from "./schema.js";
 import { PROCESS_LATER, SCOPE_LATER, SOURCE_LATER } from "./schema-later.js";
+import { PROCESS_FIELDS } from "./schema-process.js";
+import { SOURCE_FIELDS } from "./schema-source.js";
 
 const ROOT = join(import.meta.dirname, "..", "..");
 const page = readFileSync(join(ROOT, "docs", "configuration.md"), "utf8");

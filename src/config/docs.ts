@@ -1,6 +1,8 @@
 import type { Field } from "./field.js";
-import { FLAT_NAMES, GROUPS, PROCESS_FIELDS, SCOPE_FIELDS, SOURCE_FIELDS } from "./schema.js";
+import { FLAT_NAMES, GROUPS, SCOPE_FIELDS } from "./schema.js";
 import { type LaterField, PROCESS_LATER, SCOPE_LATER, SOURCE_LATER } from "./schema-later.js";
+import { PROCESS_FIELDS } from "./schema-process.js";
+import { SOURCE_FIELDS } from "./schema-source.js";
 import { accepted } from "./values.js";
 
 /** docs/configuration.md and .env.example as text, made from the tables (spec 07). A test compares them with the files. */

@@ -1,8 +1,9 @@
 import { didYouMean } from "./did-you-mean.js";
 import type { Field } from "./field.js";
 import { fieldOf, parsePath } from "./labels.js";
-import { FLAT_NAMES, GROUPS, SCOPE_FIELDS, SOURCE_FIELDS } from "./schema.js";
+import { FLAT_NAMES, GROUPS, SCOPE_FIELDS } from "./schema.js";
 import { type LaterField, SCOPE_LATER, SOURCE_LATER } from "./schema-later.js";
+import { SOURCE_FIELDS } from "./schema-source.js";
 
 /** What a name below `{SCOPE}__` stands for. */
 export type ScopeKey =

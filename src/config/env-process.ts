@@ -1,8 +1,8 @@
 import { didYouMean } from "./did-you-mean.js";
 import { type EnvReading, type GivenText, parseGiven, showUnknown, textOf } from "./env-reading.js";
 import type { Field } from "./field.js";
-import { PROCESS_FIELDS, type ProcessSettings } from "./schema.js";
 import { PROCESS_LATER } from "./schema-later.js";
+import { PROCESS_FIELDS, type ProcessSettings } from "./schema-process.js";
 import { accepted, printable } from "./values.js";
 
 export interface ProcessReading {

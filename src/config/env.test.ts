@@ -8,7 +8,8 @@ import { Secret } from "../domain/secret.js";
 import { ConfigError, type ConfigProblem } from "../errors.js";
 import { inspectEnv, loadEnv, loadProcessSettings, scopesIn } from "./env.js";
 import { resolveScope } from "./resolve.js";
-import { PROCESS_FIELDS, SOURCE_FIELDS } from "./schema.js";
+import { PROCESS_FIELDS } from "./schema-process.js";
+import { SOURCE_FIELDS } from "./schema-source.js";
 
 const folder = mkdtempSync(join(tmpdir(), "pgw-env-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

@@ -8,13 +8,13 @@ import type { ConfigNote } from "./invariants.js";
 import { codeLabels, fieldOf, type Labels, lookUp, written } from "./labels.js";
 import type { GatewayOptions, ProxyEnv } from "./options.js";
 import { inspectScope, type ResolveContext } from "./resolve.js";
-import type { ProcessSettings } from "./schema.js";
+import type { ProcessSettings } from "./schema-process.js";
 import { accepted, isPlainObject, NAME_PATTERN, printable } from "./values.js";
 
 export { readDotEnv } from "./dotenv.js";
 export { scopesIn } from "./env-keys.js";
 export type { Env } from "./env-reading.js";
-export type { ProcessSettings } from "./schema.js";
+export type { ProcessSettings } from "./schema-process.js";
 
 export type Overrides = Partial<Omit<GatewayOptions, "scope">>;
 
@@ -25,7 +25,7 @@ export interface DotEnvSource {
   readonly readFile?: (path: string) => string;
 }
 
-export interface EnvSettings extends DotEnvSource, Pick<ResolveContext, "detectProfile" | "profileNames"> {
+export interface EnvSettings extends DotEnvSource, Pick<ResolveContext, "profiles" | "profileFor"> {
   /** Win over the environment; the groups (`retry`, `global`, …) field by field, `sources` as a whole. */
   readonly overrides?: Overrides;
 }

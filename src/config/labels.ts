@@ -1,13 +1,7 @@
 import type { Field } from "./field.js";
-import {
-  BACKPRESSURE_FIELDS,
-  BREAKER_FIELDS,
-  GLOBAL_FIELDS,
-  PROCESS_FIELDS,
-  RETRY_FIELDS,
-  SCOPE_FIELDS,
-  SOURCE_FIELDS,
-} from "./schema.js";
+import { BACKPRESSURE_FIELDS, BREAKER_FIELDS, GLOBAL_FIELDS, RETRY_FIELDS, SCOPE_FIELDS } from "./schema.js";
+import { PROCESS_FIELDS } from "./schema-process.js";
+import { SOURCE_FIELDS } from "./schema-source.js";
 import { accepted, type Notation, quoted, showValue } from "./values.js";
 
 /** A key with its effective value, as the user would write them. */

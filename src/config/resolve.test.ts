@@ -1,6 +1,7 @@
 import { inspect } from "node:util";
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { OPENAI_PROFILE } from "../domain/profile.js";
 import { Secret } from "../domain/secret.js";
 import { ConfigError, type ConfigProblem } from "../errors.js";
 import type { GatewayOptions, SourceOptions } from "./options.js";
@@ -47,7 +48,7 @@ test("the defaults are those of the specification", () => {
     baseUrl: "http://h/v1",
     apiKey: "",
     model: "m",
-    profile: "openai",
+    profile: OPENAI_PROFILE,
     transport: "openai",
     timeoutMs: 120_000,
     ttftTimeoutMs: 60_000,
@@ -68,18 +69,19 @@ test("the defaults are those of the specification", () => {
 });
 
 test("the profile comes from the host unless it is given, and must be known", () => {
-  const detectProfile = (baseUrl: string): string => (baseUrl.includes("relay") ? "relay" : "openai");
-  const profileNames = ["openai", "relay"];
+  const relay = { ...OPENAI_PROFILE, name: "relay" };
+  const profiles = { openai: OPENAI_PROFILE, relay };
+  const profileFor = (baseUrl: string) => (baseUrl.includes("relay") ? relay : OPENAI_PROFILE);
   const make = (source: Partial<SourceOptions>): GatewayOptions => ({
     scope: "L",
     sources: [{ ...SOURCE, ...source }],
   });
   const profile = (source: Partial<SourceOptions>): string | undefined =>
-    resolveScope(make(source), { detectProfile, profileNames }).config.sources[0]?.profile;
+    resolveScope(make(source), { profiles, profileFor }).config.sources[0]?.profile.name;
   expect(profile({})).toBe("openai");
   expect(profile({ baseUrl: "http://relay/v1" })).toBe("relay");
   expect(profile({ baseUrl: "http://relay/v1", profile: "openai" })).toBe("openai");
-  const { problems } = inspectScope(make({ profile: "reley" }), { detectProfile, profileNames });
+  const { problems } = inspectScope(make({ profile: "reley" }), { profiles, profileFor });
   expect(problems).toMatchObject([{ key: "sources[0].profile", value: '"reley"' }]);
   expect(problems[0]?.remedy).toContain("Did you mean relay?");
 });

@@ -1,3 +1,4 @@
+import { OPENAI_PROFILE, type ProviderProfile } from "../domain/profile.js";
 import type { ScopeConfig, SelectorName } from "../domain/scope.js";
 import type { SourceConfig } from "../domain/source.js";
 import { ConfigError, type ConfigProblem } from "../errors.js";
@@ -7,24 +8,18 @@ import { type ConfigNote, violations, warnings } from "./invariants.js";
 import { codeLabels, type Labels } from "./labels.js";
 import type { GatewayOptions, ProxyEnv, TelemetryOptions } from "./options.js";
 import { type OptionReader, optionReader } from "./reader.js";
-import {
-  BACKPRESSURE_FIELDS,
-  BREAKER_FIELDS,
-  GLOBAL_FIELDS,
-  PROCESS_FIELDS,
-  RETRY_FIELDS,
-  SCOPE_FIELDS,
-  SOURCE_FIELDS,
-} from "./schema.js";
+import { BACKPRESSURE_FIELDS, BREAKER_FIELDS, GLOBAL_FIELDS, RETRY_FIELDS, SCOPE_FIELDS } from "./schema.js";
+import { PROCESS_FIELDS } from "./schema-process.js";
+import { SOURCE_FIELDS } from "./schema-source.js";
 import { isPlainObject } from "./values.js";
 
 export type { ConfigNote } from "./invariants.js";
 
 export interface ResolveContext {
-  /** Name of the profile for an address; default: always `openai`. */
-  readonly detectProfile?: (baseUrl: string) => string;
-  /** Known profile names; without them any name is accepted. */
-  readonly profileNames?: readonly string[];
+  /** Known profiles by name; default: `openai` alone. */
+  readonly profiles?: Readonly<Record<string, ProviderProfile>>;
+  /** The profile for an address; default: always `openai`. */
+  readonly profileFor?: (baseUrl: string) => ProviderProfile;
   /** How keys and values are called in problems; default: constructor paths. */
   readonly labels?: Labels;
   /** Paths that are already reported as broken: neither required nor judged again. */
@@ -183,14 +178,16 @@ function readProfile(
   path: string,
   given: unknown,
   { baseUrl, profile }: { readonly baseUrl: string; readonly profile: string },
-  { detectProfile, profileNames }: ResolveContext,
-): string {
-  if (given === undefined) return (baseUrl === "" ? undefined : detectProfile?.(baseUrl)) ?? "openai";
-  if (!reader.usable(path) || profileNames === undefined || profileNames.includes(profile)) return profile;
-  const meant = didYouMean(profile, profileNames);
-  const remedy = `Known are ${profileNames.join(", ")}.`;
+  { profiles = { openai: OPENAI_PROFILE }, profileFor }: ResolveContext,
+): ProviderProfile {
+  if (given === undefined) return (baseUrl === "" ? undefined : profileFor?.(baseUrl)) ?? OPENAI_PROFILE;
+  const known = Object.hasOwn(profiles, profile) ? profiles[profile] : undefined;
+  if (known !== undefined || !reader.usable(path)) return known ?? OPENAI_PROFILE;
+  const names = Object.keys(profiles);
+  const meant = didYouMean(profile, names);
+  const remedy = `Known are ${names.join(", ")}.`;
   reader.report(path, "is not a known profile", meant ? `Did you mean ${meant}? ${remedy}` : remedy);
-  return profile;
+  return OPENAI_PROFILE;
 }
 
 function checkPassedThrough(reader: OptionReader, given: Record<string, unknown>): void {

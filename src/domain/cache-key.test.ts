@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { resolveScope } from "../config/resolve.js";
 import { type CacheKeyInput, cacheKey, isCacheable } from "./cache-key.js";
+import { OPENAI_PROFILE } from "./profile.js";
 import type { SourceConfig } from "./source.js";
 
 const source = (changes: Partial<SourceConfig> = {}): SourceConfig => ({
@@ -49,7 +50,7 @@ describe("the cache key", () => {
     ["a namespace", keyOf({}, { namespace: "tenant" })],
     ["a salt", keyOf({}, { salt: "secret" })],
     ["another model", keyOf({}, { sources: [source({ model: "m2" })] })],
-    ["another dialect", keyOf({}, { sources: [source({ profile: "relay" })] })],
+    ["another dialect", keyOf({}, { sources: [source({ profile: { ...OPENAI_PROFILE, name: "relay" } })] })],
     ["another standing field", keyOf({}, { sources: [source({ extraBody: { seed: 7 } })] })],
     ["a larger pool", keyOf({}, { sources: [source(), source({ model: "m2" })] })],
     ["an image", keyOf({}, { messagesJson: JSON.stringify(image("AAAA")) })],

@@ -55,10 +55,20 @@ export function cacheKey({ request, messagesJson, sources, namespace, salt }: Ca
 
 /** Same models in the same dialect with the same standing fields give the same kind of answer, whatever they are called. */
 function poolFingerprint(sources: readonly SourceConfig[]): string[] {
-  const members = sources.map(({ model, profile, extraBody }) =>
-    canonicalJson({ model, profile, extraBody: ofTheAnswer(extraBody) }),
-  );
-  return [...new Set(members)].sort();
+  return [...new Set(sources.map(memberOf))].sort();
+}
+
+/** A profile is large and a source never changes: rendered once. */
+const members = new WeakMap<SourceConfig, string>();
+
+function memberOf(source: SourceConfig): string {
+  let member = members.get(source);
+  if (member === undefined) {
+    const { model, profile, extraBody } = source;
+    member = canonicalJson({ model, profile, extraBody: ofTheAnswer(extraBody) });
+    members.set(source, member);
+  }
+  return member;
 }
 
 function ofTheAnswer(fields: Readonly<Record<string, unknown>> | undefined): Record<string, unknown> | undefined {

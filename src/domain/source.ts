@@ -1,3 +1,4 @@
+import type { ProviderProfile } from "./profile.js";
 import type { Secret } from "./secret.js";
 
 /** How a limit per minute is enforced (spec 02 §3): paced in any 60 s, or counted per aligned minute. */
@@ -31,8 +32,8 @@ export interface SourceConfig extends LimitConfig {
   /** `none` = no Authorization header. */
   readonly apiKey: Secret;
   readonly model: string;
-  /** Name of the profile that knows this provider's dialect. */
-  readonly profile: string;
+  /** This provider's dialect. */
+  readonly profile: ProviderProfile;
   readonly transport: string;
   readonly timeoutMs: number;
   readonly ttftTimeoutMs: number;

@@ -1,5 +1,6 @@
 import { createSystemRuntime } from "../backends/system.js";
 import type { ChatCompletion, ChatRequest } from "../domain/chat.js";
+import { OPENAI_PROFILE } from "../domain/profile.js";
 import { Secret } from "../domain/secret.js";
 import type { SourceConfig } from "../domain/source.js";
 import type { PartialReply } from "../errors.js";
@@ -15,7 +16,7 @@ export function testSource(baseUrl: string, overrides: Partial<SourceConfig> = {
     baseUrl,
     apiKey: new Secret("sk-test-key-0001"),
     model: "m-test",
-    profile: "openai",
+    profile: OPENAI_PROFILE,
     transport: "openai",
     timeoutMs: 20_000,
     ttftTimeoutMs: 10_000,

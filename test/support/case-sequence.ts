@@ -87,8 +87,7 @@ function setScripts(step: CaseStep, providers: ReadonlyMap<string, SimulatedProv
 /** Two clients of one governor: the record's own, and one that sends once, to bring about a state. */
 function clientsOf(record: SequenceCase, sources: readonly SourceOptions[], preferred: () => string, runtime: Runtime) {
   const { retry, breaker, failover } = settingsOf(record);
-  const naming = { detectProfile: () => "openai", profileNames: ["openai"] };
-  const { config } = resolveScope({ scope: "LLM", sources, breaker }, naming);
+  const { config } = resolveScope({ scope: "LLM", sources, breaker });
   const governor = new MemoryGovernor({ ...config, runtime });
   const selector = {
     order: (names: readonly string[]) =>

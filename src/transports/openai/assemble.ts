@@ -1,9 +1,9 @@
 import type { ChatChoice, ChatEvent, FinishReason } from "../../domain/chat.js";
+import type { ProviderProfile } from "../../domain/profile.js";
 import type { Usage } from "../../domain/usage.js";
 import type { PartialReply } from "../../errors.js";
 import { normaliseFinishReason, rawFinishReason } from "./finish-reason.js";
 import { type Fields, isFields, joinLogprobs, readContent, readReasoning } from "./message-fields.js";
-import type { ProviderProfile } from "./profiles.js";
 import { splitReasoning, TagScanner } from "./reasoning-tags.js";
 import { type CallDelta, ToolCallCollector } from "./tool-calls.js";
 import { normaliseUsage } from "./usage.js";

@@ -87,7 +87,7 @@ export class ChatExchange implements HttpObserver {
     };
     this.#watchdog = new Watchdog(context.runtime, limits, (timer, limitMs) => this.#expired(timer, limitMs));
     const emit = this.#sink === undefined ? undefined : (event: ChatEvent) => addEvent(this.#events, event);
-    this.#assembler = new ChatAssembler(wire.profile, `call_${context.callId}_`, emit);
+    this.#assembler = new ChatAssembler(source.profile, `call_${context.callId}_`, emit);
   }
 
   start(http: HttpClient): void {
@@ -323,7 +323,7 @@ export class ChatExchange implements HttpObserver {
   #isWhole(): boolean {
     const { isFinished, hasChoices } = this.#assembler;
     if (this.#attempt.source.requireDone && !this.#sawDone) return false;
-    return isFinished || (this.#sawDone && this.#wire.profile.doneIsProof && hasChoices);
+    return isFinished || (this.#sawDone && this.#attempt.source.profile.doneIsProof && hasChoices);
   }
 
   #readBody(text: string): void {
@@ -399,8 +399,8 @@ export class ChatExchange implements HttpObserver {
 
   #refuseWith(refusal: Refusal): void {
     const { source, context } = this.#attempt;
-    const { profile, redact } = this.#wire;
-    const verdict = classify(refusal, source, profile, context.runtime.wallNow());
+    const { redact } = this.#wire;
+    const verdict = classify(refusal, source, context.runtime.wallNow());
     const own = this.#refusedOwnParam(verdict.code, refusal);
     if (own === undefined) {
       this.#fail(errorOf(verdict, refusal, source, redact, this.#assembler.partial()));

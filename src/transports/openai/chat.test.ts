@@ -19,6 +19,7 @@ import {
   type UpstreamScript,
 } from "../replay-server.test-helper.js";
 import { createOpenAiChatTransport } from "./chat.js";
+import { profiles } from "./profiles.js";
 
 const SSE = { "content-type": "text/event-stream" };
 const JSON_TYPE = { "content-type": "application/json" };
@@ -215,7 +216,7 @@ describe("ends", () => {
   it("[DONE] alone proves nothing on a relay", async () => {
     expect(okOf(await attempt(unproved)).finishReason).toBeNull();
     await server.close();
-    errorOf(await attempt(unproved, {}, { profile: "relay" }), TransientError, "truncated");
+    errorOf(await attempt(unproved, {}, { profile: profiles.relay! }), TransientError, "truncated");
   });
 
   it("requireDone: a finish_reason alone proves nothing", async () => {

@@ -4,7 +4,6 @@ import type { ChatAttempt, ChatTransport } from "../../ports/transport.js";
 import { createHttpClient } from "../http.js";
 import type { ProxyEnvironment } from "../pool.js";
 import { ChatExchange } from "./attempt.js";
-import { profiles as builtInProfiles, type ProviderProfile } from "./profiles.js";
 import { buildWireBody } from "./request.js";
 import { createSourceWires } from "./source-wire.js";
 
@@ -12,8 +11,6 @@ export interface OpenAiChatTransportOptions {
   readonly runtime: Runtime;
   /** Proxy variables, read at the edge. Default: direct connections. */
   readonly proxyEnv?: ProxyEnvironment;
-  /** Further profiles by name, beside the built-in ones. */
-  readonly profiles?: Readonly<Record<string, ProviderProfile>>;
 }
 
 /**
@@ -25,7 +22,7 @@ export interface OpenAiChatTransportOptions {
  */
 export function createOpenAiChatTransport(options: OpenAiChatTransportOptions): ChatTransport {
   const http = createHttpClient(options.proxyEnv);
-  const wireOf = createSourceWires({ ...builtInProfiles, ...options.profiles });
+  const wireOf = createSourceWires();
   return {
     complete(attempt: ChatAttempt): Promise<ChatCompletion> {
       const { context, source, request } = attempt;
@@ -35,7 +32,7 @@ export function createOpenAiChatTransport(options: OpenAiChatTransportOptions): 
           return;
         }
         const wire = wireOf(source);
-        const body = buildWireBody(request, attempt.messagesJson, attempt.stream, source, wire.profile, wire.dropped);
+        const body = buildWireBody(request, attempt.messagesJson, attempt.stream, source, wire.dropped);
         new ChatExchange(attempt, wire, body, resolve, reject).start(http);
       });
     },

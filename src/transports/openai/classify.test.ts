@@ -6,10 +6,8 @@ import { testSource } from "../attempt.test-helper.js";
 import { bodyDigest } from "../body-digest.js";
 import { createRedactor } from "../redact.js";
 import { classify, errorOf } from "./classify.js";
-import { profiles } from "./profiles.js";
 
 const NOW = Date.UTC(2026, 0, 15);
-const openai = profiles.openai!;
 
 interface Extra {
   headers?: Record<string, string>;
@@ -21,7 +19,7 @@ function errorFor(statusCode: number, body: unknown, { headers = {}, source = {}
   const text = typeof body === "string" ? body : JSON.stringify(body);
   const config = testSource("http://127.0.0.1/v1", source);
   const refusal = { statusCode, embedded, text, header: (name: string) => headers[name] };
-  return errorOf(classify(refusal, config, openai, NOW), refusal, config, createRedactor(config)) as TransientError;
+  return errorOf(classify(refusal, config, NOW), refusal, config, createRedactor(config)) as TransientError;
 }
 
 const plain = { error: { message: "something", type: "x", code: null } };

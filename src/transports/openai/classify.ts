@@ -12,7 +12,6 @@ import type { Redact } from "../redact.js";
 import { type HeaderLookup, parseRetryAfterMs } from "../retry-after.js";
 import * as rules from "./classify-rules.js";
 import { type Fault, parseJson, readFault } from "./fault.js";
-import type { ProviderProfile } from "./profiles.js";
 
 /** One refusal, as seen on the wire. */
 export interface Refusal {
@@ -146,22 +145,18 @@ interface Seen {
   readonly fault: Fault | undefined;
 }
 
-function profileCode(profile: ProviderProfile, codes: readonly string[]): ErrorCode | undefined {
+function profileCode({ profile }: SourceConfig, codes: readonly string[]): ErrorCode | undefined {
   const known = codes.find((code) => Object.hasOwn(profile.errorCodes, code));
   return known === undefined ? undefined : profile.errorCodes[known];
 }
 
-function decideCode(
-  { status, embedded, subject, text, fault }: Seen,
-  source: SourceConfig,
-  profile: ProviderProfile,
-): ErrorCode {
+function decideCode({ status, embedded, subject, text, fault }: Seen, source: SourceConfig): ErrorCode {
   const { transient400 } = source;
   if (status === 400 && transient400 instanceof RegExp && text.search(transient400) !== -1) {
     return serviceCode(status, subject);
   }
   const codes = fault?.codes ?? [];
-  const ofProfile = profileCode(profile, codes);
+  const ofProfile = profileCode(source, codes);
   if (ofProfile !== undefined) return ofProfile;
   if (isTooLargeForTier(status, subject)) return "request_too_large_for_tier";
   const strong = rules.codeFromWords(codes);
@@ -211,12 +206,12 @@ function plainMessage(text: string): string {
 }
 
 /** The class of a refusal by the table of spec 02, on the unabridged text. Pure; never throws. */
-export function classify(refusal: Refusal, source: SourceConfig, profile: ProviderProfile, wallNowMs: number): Verdict {
+export function classify(refusal: Refusal, source: SourceConfig, wallNowMs: number): Verdict {
   const { text, embedded, header } = refusal;
   const fault = refusal.fault ?? readFault(parseJson(text));
   const status = embedded ? embeddedStatus(fault?.codes ?? []) : refusal.statusCode;
   const subject = wordingSubject(fault, text);
-  let code = decideCode({ status, embedded, subject, text, fault }, source, profile);
+  let code = decideCode({ status, embedded, subject, text, fault }, source);
   const limited = code === "rate_limit" || status === 429 || status === 529;
   const retryAfterMs = parseRetryAfterMs({ header, body: text, wallNowMs, rateLimited: limited });
   if (limited && TRANSIENT_CODES.has(code) && retryAfterMs !== null) {

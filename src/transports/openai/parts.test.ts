@@ -4,7 +4,7 @@ import { bodyKind } from "./body-kind.js";
 import { findEmbeddedFault } from "./fault.js";
 import { finishFailure, normaliseFinishReason, rawFinishReason } from "./finish-reason.js";
 import { looksCut } from "./looks-cut.js";
-import { profileNameFor, profiles } from "./profiles.js";
+import { profileFor, profiles } from "./profiles.js";
 import { splitReasoning, TagScanner } from "./reasoning-tags.js";
 import { normaliseArguments, ToolCallCollector } from "./tool-calls.js";
 import { normaliseUsage } from "./usage.js";
@@ -274,6 +274,6 @@ it("ordinary frames carry no error, and nothing makes the search throw", () => {
 });
 
 it("profiles by host", () => {
-  expect(profileNameFor("https://api.openai.com/v1")).toBe("openai");
-  expect(profileNameFor("not a url")).toBe("openai");
+  expect(profileFor("https://api.openai.com/v1").name).toBe("openai");
+  expect(profileFor("not a url").name).toBe("openai");
 });

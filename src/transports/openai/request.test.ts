@@ -8,15 +8,10 @@ import { buildWireBody } from "./request.js";
 
 const messages = [{ role: "user", content: "hi", vendor_knob: 1 }];
 
-function wire(
-  request: Partial<ChatRequest> = {},
-  source: Partial<SourceConfig> = {},
-  stream = false,
-  profile = profiles.openai!,
-) {
+function wire(request: Partial<ChatRequest> = {}, source: Partial<SourceConfig> = {}, stream = false) {
   const config = testSource("http://127.0.0.1/v1", source);
   const full = { messages, ...request };
-  return JSON.parse(buildWireBody(full, JSON.stringify(full.messages), stream, config, profile, new Set()).json);
+  return JSON.parse(buildWireBody(full, JSON.stringify(full.messages), stream, config, new Set()).json);
 }
 
 describe("wire body", () => {
@@ -33,9 +28,7 @@ describe("wire body", () => {
   it("reuses the messages verbatim", () => {
     const source = testSource("http://127.0.0.1/v1");
     const odd = '[ {"role":"user","content":"1.0" } ]';
-    expect(buildWireBody({ messages }, odd, false, source, profiles.openai!, new Set()).json).toContain(
-      `"messages":${odd}`,
-    );
+    expect(buildWireBody({ messages }, odd, false, source, new Set()).json).toContain(`"messages":${odd}`);
   });
 
   it("maps sampling to the wire names, renamed by the profile", () => {
@@ -70,8 +63,8 @@ describe("wire body", () => {
       top_logprobs: 2,
       n: 2,
     });
-    const renamed = { ...profiles.openai!, parameterNames: { maxTokens: "max_completion_tokens" } };
-    expect(wire({ sampling: { maxTokens: 9 } }, {}, false, renamed)).toMatchObject({ max_completion_tokens: 9 });
+    const profile = { ...profiles.openai!, parameterNames: { maxTokens: "max_completion_tokens" } };
+    expect(wire({ sampling: { maxTokens: 9 } }, { profile })).toMatchObject({ max_completion_tokens: 9 });
   });
 
   it("call wins over source, deeply; lists are replaced", () => {
@@ -85,7 +78,7 @@ describe("wire body", () => {
   it("a caller's own stream_options stay, and nothing counts as ours", () => {
     const source = testSource("http://127.0.0.1/v1");
     const request = { messages, extraBody: { stream_options: { include_usage: false } } };
-    const body = buildWireBody(request, "[]", true, source, profiles.openai!, new Set());
+    const body = buildWireBody(request, "[]", true, source, new Set());
     expect(JSON.parse(body.json).stream_options).toEqual({ include_usage: false });
     expect(body.added).toEqual([]);
   });

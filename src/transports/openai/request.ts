@@ -1,7 +1,7 @@
 import type { ChatRequest, Sampling } from "../../domain/chat.js";
+import type { ProviderProfile } from "../../domain/profile.js";
 import type { SourceConfig } from "../../domain/source.js";
 import { RequestRejectedError } from "../../errors.js";
-import type { ProviderProfile } from "./profiles.js";
 
 /** Builds the wire body. The caller's objects are read, never changed. */
 
@@ -88,11 +88,11 @@ function withoutOwnSwitches(fields: Fields): void {
   fields.response_format = wire;
 }
 
-function wireFields(request: ChatRequest, source: SourceConfig, profile: ProviderProfile): Fields {
+function wireFields(request: ChatRequest, source: SourceConfig): Fields {
   const fields: Fields = {};
   refuseReserved(source.extraBody, `EXTRA_BODY of ${source.name}`);
   layOver(fields, source.extraBody);
-  layCallFields(fields, request, profile);
+  layCallFields(fields, request, source.profile);
   if (request.extraBody !== undefined) {
     refuseReserved(request.extraBody, "extraBody");
     layOver(fields, request.extraBody);
@@ -126,23 +126,18 @@ function samplingText(sampling: Sampling | undefined, { parameterNames }: Provid
 }
 
 /** The fields behind the messages, each with its comma in front. */
-function fieldsText(request: ChatRequest, stream: boolean, asksUsage: boolean, wire: WireSource): string {
-  const { source, profile } = wire;
+function fieldsText(request: ChatRequest, stream: boolean, asksUsage: boolean, source: SourceConfig): string {
+  const { profile } = source;
   if (isPlain(request, source)) {
     const text = samplingText(request.sampling, profile);
     if (!stream) return text;
     return `${text},"stream":true${asksUsage ? ',"stream_options":{"include_usage":true}' : ""}`;
   }
-  const fields = wireFields(request, source, profile);
+  const fields = wireFields(request, source);
   if (stream) fields.stream = true;
   if (asksUsage) fields.stream_options ??= { include_usage: true };
   const json = JSON.stringify(fields);
   return json === "{}" ? "" : `,${json.slice(1, -1)}`;
-}
-
-interface WireSource {
-  readonly source: SourceConfig;
-  readonly profile: ProviderProfile;
 }
 
 const NONE_ADDED: readonly string[] = [];
@@ -158,13 +153,12 @@ export function buildWireBody(
   messagesJson: string,
   stream: boolean,
   source: SourceConfig,
-  profile: ProviderProfile,
   dropped: ReadonlySet<string>,
 ): WireBody {
   const ownUsage = request.extraBody?.stream_options ?? source.extraBody.stream_options;
-  const asksUsage = stream && profile.streamOptions && ownUsage === undefined && !dropped.has("stream_options");
+  const asksUsage = stream && source.profile.streamOptions && ownUsage === undefined && !dropped.has("stream_options");
   try {
-    const rest = fieldsText(request, stream, asksUsage, { source, profile });
+    const rest = fieldsText(request, stream, asksUsage, source);
     const json = `{"model":${JSON.stringify(source.model)},"messages":${messagesJson}${rest}}`;
     return { json, added: asksUsage ? USAGE_ADDED : NONE_ADDED };
   } catch (error) {

@@ -2,7 +2,6 @@ import type { SourceConfig } from "../../domain/source.js";
 import { SourceDeadError } from "../../errors.js";
 import { isSafeHeader } from "../http.js";
 import { createRedactor, type Redact } from "../redact.js";
-import { FALLBACK_PROFILE, type ProviderProfile } from "./profiles.js";
 
 /** What doesn't change between the attempts of one source: made once, kept as long as its configuration lives. */
 export interface SourceWire {
@@ -11,7 +10,6 @@ export interface SourceWire {
   readonly headers: string[];
   /** Every send carries the id of its attempt, so that a provider's log can be joined with the telemetry. */
   readonly sendsCallId: boolean;
-  readonly profile: ProviderProfile;
   readonly redact: Redact;
   /** Fields of ours that this source has refused. */
   readonly dropped: Set<string>;
@@ -64,28 +62,24 @@ function addressOf(source: SourceConfig): URL {
 }
 
 /** Throws SourceDeadError when the source's address or credentials can't be put on the wire. */
-function prepare(source: SourceConfig, profiles: Readonly<Record<string, ProviderProfile>>): SourceWire {
+function prepare(source: SourceConfig): SourceWire {
   const url = addressOf(source);
   return {
     origin: url.origin,
     path: `${url.pathname.replace(/\/+$/, "")}${CHAT_PATH}${url.search}`,
     headers: headersOf(source),
     sendsCallId: !Object.keys(source.headers).some((name) => name.toLowerCase() === CALL_ID_HEADER),
-    profile:
-      (Object.hasOwn(profiles, source.profile) ? profiles[source.profile] : undefined) ?? profiles[FALLBACK_PROFILE]!,
     redact: createRedactor(source),
     dropped: new Set(),
   };
 }
 
-export function createSourceWires(
-  profiles: Readonly<Record<string, ProviderProfile>>,
-): (source: SourceConfig) => SourceWire {
+export function createSourceWires(): (source: SourceConfig) => SourceWire {
   const wires = new WeakMap<SourceConfig, SourceWire>();
   return (source) => {
     let wire = wires.get(source);
     if (wire === undefined) {
-      wire = prepare(source, profiles);
+      wire = prepare(source);
       wires.set(source, wire);
     }
     return wire;

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { setImmediate as nextTurn } from "node:timers/promises";
+import { OPENAI_PROFILE } from "../../../domain/profile.js";
 import type { BreakerConfig, SelectorName } from "../../../domain/scope.js";
 import { Secret } from "../../../domain/secret.js";
 import type { LimitConfig, SourceConfig } from "../../../domain/source.js";
@@ -57,7 +58,7 @@ export function sourceConfig(name: string, overrides: Partial<SourceConfig> = {}
     baseUrl: "http://127.0.0.1:9/v1",
     apiKey: new Secret("none"),
     model: "contract-model",
-    profile: "openai",
+    profile: OPENAI_PROFILE,
     transport: "openai",
     timeoutMs: 120_000,
     ttftTimeoutMs: 60_000,

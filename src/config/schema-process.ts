@@ -1,0 +1,94 @@
+import type { CaptureMode } from "../ports/recorder.js";
+import type { LogLevel } from "../ports/runtime.js";
+import { choice, duration, type Field, type Fields, flag, optional } from "./field.js";
+import type { Durability, JournalMode } from "./options.js";
+
+/** The settings of the whole process (spec 07 "Process wide"); see schema.ts. */
+export const TELEMETRY_BACKENDS = ["sqlite", "jsonl", "postgres", "otel"] as const;
+export type TelemetryBackend = (typeof TELEMETRY_BACKENDS)[number];
+
+/** What holds for the whole process, whatever the scope. */
+export interface ProcessSettings {
+  readonly limiterBackend: "memory" | "redis";
+  readonly breakerBackend: "memory" | "redis";
+  readonly cacheBackend: "none" | "memory" | "redis";
+  readonly leaseTtlMs: number;
+  readonly leaseRenewal: boolean;
+  /** undefined = not said (library: none; CLI: sqlite); empty = none. */
+  readonly telemetryBackends: readonly TelemetryBackend[] | undefined;
+  readonly sqlitePath: string;
+  readonly jsonlPath: string;
+  readonly capture: CaptureMode;
+  readonly durability: Durability;
+  /** undefined = not said (library: async; batch: before_send). */
+  readonly journal: JournalMode | undefined;
+  readonly pricingPath: string | undefined;
+  readonly logLevel: LogLevel;
+}
+
+const PATH: Pick<Field<string>, "kind"> = { kind: "text" };
+
+export const PROCESS_FIELDS: Fields<ProcessSettings> = {
+  limiterBackend: choice("PGW_LIMITER_BACKEND", ["memory", "redis"], "memory", "Where limits are counted", {
+    available: ["memory"],
+  }),
+  breakerBackend: choice(
+    "PGW_BREAKER_BACKEND",
+    ["memory", "redis"],
+    "memory",
+    "Where breakers live; the same as PGW_LIMITER_BACKEND",
+    { available: ["memory"] },
+  ),
+  cacheBackend: choice("PGW_CACHE_BACKEND", ["none", "memory", "redis"], "none", "Where answers are cached", {
+    available: ["none"],
+  }),
+  leaseTtlMs: duration("PGW_LEASE_TTL_S", 30_000, "When the permits of a dead worker come back", {
+    min: 3_000,
+    max: 86_400_000,
+  }),
+  leaseRenewal: flag("PGW_LEASE_RENEWAL", true, "off: PGW_LEASE_TTL_S must cover the longest TIMEOUT_S"),
+  telemetryBackends: {
+    kind: "list",
+    env: "PGW_TELEMETRY_BACKEND",
+    fallback: undefined,
+    choices: TELEMETRY_BACKENDS,
+    available: ["sqlite", "jsonl"],
+    defaultText: "none (command line: sqlite)",
+    text: "Where telemetry goes: a list with commas, or none",
+  },
+  sqlitePath: {
+    ...PATH,
+    env: "PGW_TELEMETRY_SQLITE_PATH",
+    fallback: "./polygateway.db",
+    text: "Database file of the sqlite backend",
+  },
+  jsonlPath: {
+    ...PATH,
+    env: "PGW_TELEMETRY_JSONL_PATH",
+    fallback: "./polygateway.jsonl",
+    text: "File of the jsonl backend",
+  },
+  capture: choice(
+    "PGW_TELEMETRY_CAPTURE",
+    ["full", "digest", "none"],
+    "full",
+    "How texts are kept: as they are, as hash and length, or not at all",
+  ),
+  durability: choice(
+    "PGW_TELEMETRY_DURABILITY",
+    ["async", "sync"],
+    "async",
+    "sync: a call waits until its row is committed",
+  ),
+  journal: optional(
+    choice<JournalMode>(
+      "PGW_JOURNAL",
+      ["async", "before_send", "off"],
+      "async",
+      "When an open attempt is written down",
+    ),
+    "async (batch: before_send)",
+  ),
+  pricingPath: optional({ ...PATH, env: "PGW_PRICING_PATH", fallback: "", text: "JSON price table" }, "no prices"),
+  logLevel: choice("PGW_LOG_LEVEL", ["debug", "info", "warn", "error"], "warn", "Least severe message that is logged"),
+};
