@@ -1,3 +1,4 @@
+import { MemoryCache } from "./backends/memory/cache.js";
 import { MemoryGovernor } from "./backends/memory/governor.js";
 import { createSystemRuntime } from "./backends/system.js";
 import { type ChatClient, createChatClient } from "./clients/chat.js";
@@ -27,9 +28,11 @@ import { createOpenAiChatTransport } from "./transports/openai/chat.js";
 import { profileFor, profiles } from "./transports/openai/profiles.js";
 import { createRedactor } from "./transports/redact.js";
 
-function cacheFor(options: GatewayOptions, environment: GovernEnvironment): ChatCache | null {
-  const { cache, cacheNamespace: namespace = "", cacheSalt: salt = "" } = options;
-  return cache === undefined ? null : createChatCache(environment, cache, { namespace, salt });
+function cacheFor({ cache }: ResolvedScope, environment: GovernEnvironment): ChatCache | null {
+  const { backend, maxBytes, ttlMs, namespace, salt } = cache;
+  const { runtime } = environment;
+  const store = cache.store ?? (backend === "memory" ? new MemoryCache({ maxBytes, ttlMs, runtime }) : null);
+  return store === null ? null : createChatCache(environment, store, { namespace, salt });
 }
 
 export interface FromEnvOptions extends DotEnvSource {
@@ -97,7 +100,7 @@ export class GatewayClient {
         enter: () => this.#enter(),
         leave: () => this.#leave(),
       },
-      cacheFor(options, environment),
+      cacheFor(resolved, environment),
     );
   }
 

@@ -11,6 +11,7 @@ export type { ChatStream } from "./clients/chat-stream.js";
 export type {
   BackpressureOptions,
   BreakerOptions,
+  CacheOptions,
   GatewayOptions,
   LimitOptions,
   PricingSource,

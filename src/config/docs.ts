@@ -35,6 +35,7 @@ const GROUP_INTROS: Readonly<Record<string, readonly [string, string]>> = {
   RETRY: ["Retries", "How often and how fast a call is tried again."],
   BREAKER: ["Circuit breaker", "When a failing source is left alone, and for how long."],
   BACKPRESSURE: ["Waiting", "What a call does when nothing is free."],
+  CACHE: ["Answer cache", "Which answers are given again; see [the guide](guide/cache.md)."],
   GLOBAL: [
     "Limits of the whole scope",
     "Over all its sources together; a source's own limit above them can't be used up.",
@@ -72,7 +73,7 @@ function sections(): Section[] {
       title: "Known names without effect today",
       intro: "Accepted and checked, so that a configuration can already hold them; `polygateway check` says so.",
       prefix: "{SCOPE}__",
-      rows: [...laterGroup("SCHEDULING"), ...laterGroup("CACHE"), ...laterRows(SCOPE_LATER[""])],
+      rows: [...laterGroup("SCHEDULING"), ...laterRows(SCOPE_LATER[""])],
     },
   ];
 }

@@ -324,7 +324,7 @@ describe("flat names of older configurations", () => {
 });
 
 test.each<Record<string, string>>([
-  { LLM__CACHE__BACKEND: "memory" },
+  { LLM__CACHE__BACKEND: "redis" },
   { LLM__QWEN__1__THINKING: "on" },
   { PGW_CACHE_BACKEND: "redis" },
   { PGW_TELEMETRY_BACKEND: "sqlite,postgres" },
@@ -348,13 +348,35 @@ test("known keys without effect are accepted, checked and said once", () => {
     LLM__SCHEDULING__PACER: "on",
     LLM__SCHEDULING__HEDGE: "off",
     LLM__BREAKER__PROBE_TTL_S: "9",
-    LLM__CACHE__TTL_S: "5",
   };
   const { notes } = loadEnv("LLM", env);
   expect(notes.filter(({ key }) => key.includes("SCHEDULING"))).toHaveLength(1);
   expect(notes.find(({ key }) => key.includes("PROBE_TTL"))?.text).toContain("ignored");
-  expect(notes.find(({ key }) => key.includes("CACHE"))?.text).toContain("new MemoryCache()");
   expect(problemOf({ LLM__SCHEDULING__PACER: "fast" }).key).toBe("LLM__SCHEDULING__PACER");
+});
+
+test("the cache of a scope: its own backend wins over that of the process, and what decides nothing is said", () => {
+  const cacheOf = (env: Record<string, string>) => loadEnv("LLM", { ...GOOD, ...env }).options.cache;
+  expect(cacheOf({})).toBeUndefined();
+  expect(cacheOf({ PGW_CACHE_BACKEND: "memory" })).toEqual({ backend: "memory" });
+  expect(cacheOf({ PGW_CACHE_BACKEND: "memory", LLM__CACHE__BACKEND: "none" })).toEqual({ backend: "none" });
+  const all = { BACKEND: "memory", TTL_S: "5", NAMESPACE: "n", SALT: "s", MAX_BYTES: "1000", COALESCE: "on" };
+  const named = Object.fromEntries(Object.entries(all).map(([name, value]) => [`LLM__CACHE__${name}`, value]));
+  expect(cacheOf(named)).toEqual({
+    backend: "memory",
+    ttlMs: 5_000,
+    namespace: "n",
+    salt: "s",
+    maxBytes: 1_000,
+    coalesce: true,
+  });
+  const { notes } = loadEnv("LLM", { ...GOOD, LLM__CACHE__TTL_S: "5", LLM__CACHE__SALT: "s" });
+  expect(notes.filter(({ key }) => key.includes("CACHE"))).toEqual([
+    { key: "LLM__CACHE__TTL_S", level: "warning", text: "has no effect while LLM__CACHE__BACKEND is none" },
+    { key: "LLM__CACHE__SALT", level: "warning", text: "has no effect while LLM__CACHE__BACKEND is none" },
+  ]);
+  expect(problemOf({ LLM__CACHE__MAX_BYTES: "0" }).key).toBe("LLM__CACHE__MAX_BYTES");
+  expect(problemOf({ LLM__CACHE__TTL_S: "0" }).key).toBe("LLM__CACHE__TTL_S");
 });
 
 test("overrides win, group by group, and keep their paths in problems", () => {

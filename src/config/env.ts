@@ -109,20 +109,22 @@ function reportLines(reading: EnvReading, scope: string, env: Env, source: DotEn
   }
 }
 
-/** Lease and telemetry settings are process-wide names for options of the client. */
+/** Lease, telemetry and cache settings are process-wide names for options of the client. */
 const PROCESS_OPTIONS = [
   ["leaseTtlMs", "leaseTtlMs"],
   ["leaseRenewal", "leaseRenewal"],
   ["capture", "telemetryOptions.capture"],
   ["journal", "telemetryOptions.journal"],
   ["durability", "telemetryOptions.durability"],
+  ["cacheBackend", "cache.backend"],
 ] as const;
 
 function withProcess(read: ScopeReading, { settings, given, broken }: ProcessReading): ScopeReading {
   const whole = { ...read, values: new Map(read.values), given: new Map(read.given), broken: new Set(read.broken) };
   for (const [setting, path] of PROCESS_OPTIONS) {
     const text = given.get(setting);
-    if (text === undefined) continue;
+    // Only a cache has a name of its own in the scope, which wins.
+    if (text === undefined || whole.given.has(path)) continue;
     whole.given.set(path, text);
     if (broken.has(setting)) whole.broken.add(path);
     else whole.values.set(path, settings[setting]);

@@ -1,5 +1,12 @@
 import type { Field } from "./field.js";
-import { BACKPRESSURE_FIELDS, BREAKER_FIELDS, GLOBAL_FIELDS, RETRY_FIELDS, SCOPE_FIELDS } from "./schema.js";
+import {
+  BACKPRESSURE_FIELDS,
+  BREAKER_FIELDS,
+  CACHE_FIELDS,
+  GLOBAL_FIELDS,
+  RETRY_FIELDS,
+  SCOPE_FIELDS,
+} from "./schema.js";
 import { PROCESS_FIELDS } from "./schema-process.js";
 import { SOURCE_FIELDS } from "./schema-source.js";
 import { accepted, type Notation, quoted, showValue } from "./values.js";
@@ -27,6 +34,7 @@ const GROUP_FIELDS: Readonly<Record<string, Readonly<Record<string, Field>>>> = 
   breaker: BREAKER_FIELDS,
   backpressure: BACKPRESSURE_FIELDS,
   global: GLOBAL_FIELDS,
+  cache: CACHE_FIELDS,
   telemetryOptions: TELEMETRY_FIELDS,
 };
 

@@ -120,6 +120,24 @@ export interface ProxyEnv {
   readonly noProxy?: string;
 }
 
+/** Which answers are given again, and from where (spec 04). */
+export interface CacheOptions {
+  /** Default `none`: nothing is kept. */
+  backend?: "none" | "memory";
+  /** A place of your own, or one that several clients share; in place of `backend`, `ttlMs` and `maxBytes`. */
+  store?: AnswerCache;
+  /** How long an answer is good for, in ms. Default one day. */
+  ttlMs?: number;
+  /** Bytes of answers kept in memory. Default 64 MiB. */
+  maxBytes?: number;
+  /** Answers are shared only within one namespace. Default "". */
+  namespace?: string;
+  /** Secret part of every key. Default "". */
+  salt?: string;
+  /** Identical calls in flight share one chain of attempts, even where nothing is kept. Default false. */
+  coalesce?: boolean;
+}
+
 /** Everything a client can be given. Only `scope` and `sources` have no default. */
 export interface GatewayOptions {
   scope: string;
@@ -140,12 +158,8 @@ export interface GatewayOptions {
   telemetry?: Recorder | readonly Recorder[] | "none";
   telemetryOptions?: TelemetryOptions;
   pricing?: PricingSource;
-  /** Keeps answers, to give them again for the same request: `new MemoryCache()`, or one of your own. Default: none. */
-  cache?: AnswerCache;
-  /** Part of every cache key. Default "". */
-  cacheNamespace?: string;
-  /** Secret part of every cache key. Default "". */
-  cacheSalt?: string;
+  /** Keeps answers, to give them again for the same request: settings, or just the place, such as `new MemoryCache()`. Default: none. */
+  cache?: CacheOptions | AnswerCache;
   /** Clock, sleep, randomness and ids, for tests and simulations. */
   runtime?: Runtime;
   /** Sends attempts in place of the built-in transport. */

@@ -2,6 +2,7 @@ import { OPENAI_PROFILE, type ProviderProfile } from "../domain/profile.js";
 import type { ScopeConfig, SelectorName } from "../domain/scope.js";
 import type { SourceConfig } from "../domain/source.js";
 import { ConfigError, type ConfigProblem } from "../errors.js";
+import { cacheNotes, type ResolvedCache, readCache } from "./cache.js";
 import { didYouMean } from "./did-you-mean.js";
 import type { Field, Fields } from "./field.js";
 import { type ConfigNote, violations, warnings } from "./invariants.js";
@@ -11,7 +12,7 @@ import { type OptionReader, optionReader } from "./reader.js";
 import { BACKPRESSURE_FIELDS, BREAKER_FIELDS, GLOBAL_FIELDS, RETRY_FIELDS, SCOPE_FIELDS } from "./schema.js";
 import { PROCESS_FIELDS } from "./schema-process.js";
 import { SOURCE_FIELDS } from "./schema-source.js";
-import { isPlainObject } from "./values.js";
+import { hasMethods, isPlainObject } from "./values.js";
 
 export type { ConfigNote } from "./invariants.js";
 
@@ -28,6 +29,7 @@ export interface ResolveContext {
 
 export interface ResolvedScope {
   readonly config: ScopeConfig;
+  readonly cache: ResolvedCache;
   readonly telemetry: Required<TelemetryOptions>;
   readonly notes: readonly ConfigNote[];
 }
@@ -55,14 +57,20 @@ export function inspectScope(options: GatewayOptions, context: ResolveContext = 
   reader.refuseUnknown(given, KNOWN_OPTIONS, "");
   const sources = readSources(reader, given.sources, context);
   const config = readScope(reader, given, sources);
+  const cache = readCache(reader, given.cache);
   const telemetry = reader.object("telemetryOptions", TELEMETRY_FIELDS, given.telemetryOptions);
   checkPassedThrough(reader, given);
   const positions = sources.map(({ position }) => position);
   const subject = { config, positions, labels, usable: reader.usable };
   return {
     config,
+    cache,
     telemetry,
-    notes: [...emptyScopeNotes(given.sources, sources.length), ...warnings(subject)],
+    notes: [
+      ...cacheNotes(given.cache, cache, labels),
+      ...emptyScopeNotes(given.sources, sources.length),
+      ...warnings(subject),
+    ],
     problems: [...reader.problems, ...violations(subject)],
   };
 }
@@ -78,13 +86,10 @@ const TELEMETRY_FIELDS: Fields<Required<TelemetryOptions>> = {
 const PROXY: Field<string | undefined> = { kind: "text", fallback: undefined, mayBeEmpty: true, text: "" };
 const PROXY_FIELDS: Fields<ProxyEnv> = { httpProxy: PROXY, httpsProxy: PROXY, noProxy: PROXY };
 
-const CACHE_TEXT: Field<string> = { kind: "text", fallback: "", mayBeEmpty: true, text: "" };
-
 /** Objects that are handed through as they are: only their shape is checked. */
 const PASSED_THROUGH: Readonly<Record<string, { readonly methods: readonly string[]; readonly what: string }>> = {
   governor: { methods: ["tick", "onEvent", "snapshot"], what: "a Governor" },
   pricing: { methods: ["costNanos"], what: "an object with costNanos(model, usage)" },
-  cache: { methods: ["get", "set"], what: "an answer cache, such as new MemoryCache()" },
   runtime: { methods: ["now", "sleep", "setTimer", "random", "uuid"], what: "a Runtime" },
   transport: { methods: ["complete"], what: "a ChatTransport" },
 };
@@ -102,8 +107,7 @@ const KNOWN_OPTIONS = [
   "leaseTtlMs",
   "leaseRenewal",
   "proxyEnv",
-  "cacheNamespace",
-  "cacheSalt",
+  "cache",
   ...Object.keys(PASSED_THROUGH),
 ];
 
@@ -196,8 +200,6 @@ function checkPassedThrough(reader: OptionReader, given: Record<string, unknown>
     reader.report(option, "can't be used", `Give ${what}.`);
   }
   const { governor, scope, telemetry, proxyEnv } = given;
-  reader.field("cacheNamespace", CACHE_TEXT, given.cacheNamespace);
-  reader.field("cacheSalt", { ...CACHE_TEXT, secret: true }, given.cacheSalt);
   if (reader.usable("governor") && governor !== undefined && (governor as { scope?: unknown }).scope !== scope) {
     const other = String((governor as { scope?: unknown }).scope);
     reader.report("governor", `belongs to scope ${other}`, `Give one of this client's scope, ${String(scope)}.`);
@@ -213,9 +215,4 @@ function emptyScopeNotes(given: unknown, enabled: number): ConfigNote[] {
   if (enabled > 0 || !Array.isArray(given) || given.length === 0) return [];
   const text = "every source of the scope is disabled, so each call ends as no_sources";
   return [{ key: "DISABLED", level: "warning", text }];
-}
-
-function hasMethods(value: unknown, methods: readonly string[]): boolean {
-  if (typeof value !== "object" || value === null) return false;
-  return methods.every((method) => typeof (value as Record<string, unknown>)[method] === "function");
 }

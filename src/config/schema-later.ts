@@ -1,4 +1,4 @@
-import { choice, duration, type Field, flag, integer, number, optional } from "./field.js";
+import { duration, type Field, flag, integer, number, optional } from "./field.js";
 
 /** A known key whose feature is not in this version: refused, or accepted without effect and said so. */
 export interface LaterField {
@@ -13,7 +13,6 @@ function without(today: string, ...fields: Field[]): readonly LaterField[] {
 }
 
 const SCHEDULING_TODAY = "the scheduling options come with a later version and act as off today";
-const CACHE_TODAY = "the answer cache is not made from the environment yet: give `cache: new MemoryCache()` in code";
 const EMBEDDING_TODAY = "the embedding client comes with a later version";
 const REDIS_TODAY = "the Redis backends come with a later version";
 
@@ -42,23 +41,6 @@ export const SCOPE_LATER: Readonly<Record<string, readonly LaterField[]>> = {
     flag("AFFINITY", false, "Keep a session on its source"),
     number("PRICE_WEIGHT", 0, "How much the price counts", { max: 1_000 }),
   ),
-  CACHE: [
-    {
-      field: choice("BACKEND", ["none", "memory", "redis"], "none", "Where answers are cached", {
-        available: ["none"],
-      }),
-      treatment: "refused",
-      today: "is not read from the environment yet: give `cache: new MemoryCache()` in code",
-    },
-    ...without(
-      CACHE_TODAY,
-      duration("TTL_S", 86_400_000, "Life of a cached answer"),
-      { kind: "text", env: "NAMESPACE", fallback: "", mayBeEmpty: true, text: "Part of the cache key" },
-      { kind: "text", env: "SALT", fallback: "", mayBeEmpty: true, secret: true, text: "Secret part of the cache key" },
-      integer("MAX_BYTES", 64 * 1024 * 1024, "Size of the memory cache", { max: 2 ** 40, unit: "bytes" }),
-      flag("COALESCE", false, "Equal calls in flight share one answer"),
-    ),
-  ],
   "": without(
     EMBEDDING_TODAY,
     optional(integer("BATCH_SIZE", 0, "Texts per request", { min: 1, max: 100_000 }), "–"),

@@ -39,9 +39,15 @@ export const PROCESS_FIELDS: Fields<ProcessSettings> = {
     "Where breakers live; the same as PGW_LIMITER_BACKEND",
     { available: ["memory"] },
   ),
-  cacheBackend: choice("PGW_CACHE_BACKEND", ["none", "memory", "redis"], "none", "Where answers are cached", {
-    available: ["none"],
-  }),
+  cacheBackend: choice(
+    "PGW_CACHE_BACKEND",
+    ["none", "memory", "redis"],
+    "none",
+    "Where answers of a scope are kept that says nothing of its own",
+    {
+      available: ["none", "memory"],
+    },
+  ),
   leaseTtlMs: duration("PGW_LEASE_TTL_S", 30_000, "When the permits of a dead worker come back", {
     min: 3_000,
     max: 86_400_000,

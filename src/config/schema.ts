@@ -7,12 +7,14 @@ import {
   type BackpressureConfig,
   BREAKER_DEFAULTS,
   type BreakerConfig,
+  CACHE_DEFAULTS,
+  type CacheConfig,
   type Failover,
   type RetryConfig,
   type SelectorName,
 } from "../domain/scope.js";
 import type { LimitConfig } from "../domain/source.js";
-import { choice, duration, type Field, type Fields, integer, number, optional } from "./field.js";
+import { choice, duration, type Field, type Fields, flag, integer, number, optional } from "./field.js";
 import { LIMIT_FIELDS } from "./schema-source.js";
 
 export const RETRY_FIELDS: Fields<RetryConfig> = {
@@ -63,6 +65,39 @@ export const BACKPRESSURE_FIELDS: Fields<BackpressureConfig> = {
   pollIntervalMs: duration("POLL_INTERVAL_S", 50, "Smallest retry hint of a used-up quota; nothing polls"),
 };
 
+export const CACHE_FIELDS: Fields<CacheConfig> = {
+  backend: choice("BACKEND", ["none", "memory", "redis"], CACHE_DEFAULTS.backend, "Where answers are kept", {
+    available: ["none", "memory"],
+    defaultText: "PGW_CACHE_BACKEND, else none",
+  }),
+  ttlMs: duration("TTL_S", CACHE_DEFAULTS.ttlMs, "How long an answer is good for", { above: 0 }),
+  maxBytes: integer("MAX_BYTES", CACHE_DEFAULTS.maxBytes, "Size of the memory cache", {
+    min: 1,
+    max: 2 ** 40,
+    unit: "bytes",
+  }),
+  namespace: {
+    kind: "text",
+    env: "NAMESPACE",
+    fallback: CACHE_DEFAULTS.namespace,
+    mayBeEmpty: true,
+    text: "Answers are shared only within one",
+  },
+  salt: {
+    kind: "text",
+    env: "SALT",
+    fallback: CACHE_DEFAULTS.salt,
+    mayBeEmpty: true,
+    secret: true,
+    text: "Secret part of every cache key",
+  },
+  coalesce: flag(
+    "COALESCE",
+    CACHE_DEFAULTS.coalesce,
+    "Identical calls in flight share one answer, even without a cache",
+  ),
+};
+
 export const GLOBAL_FIELDS: Fields<LimitConfig> = LIMIT_FIELDS;
 
 export interface ScopeSettings {
@@ -91,6 +126,7 @@ export const GROUPS = {
   BREAKER: { option: "breaker", fields: BREAKER_FIELDS as Readonly<Record<string, Field>> },
   BACKPRESSURE: { option: "backpressure", fields: BACKPRESSURE_FIELDS as Readonly<Record<string, Field>> },
   GLOBAL: { option: "global", fields: GLOBAL_FIELDS as Readonly<Record<string, Field>> },
+  CACHE: { option: "cache", fields: CACHE_FIELDS as Readonly<Record<string, Field>> },
 } as const;
 
 /** Flat names of the system this design comes from: `{SCOPE}_{name}`. `path` = the option it fills. */

@@ -230,3 +230,8 @@ function withoutUserinfo(text: string): string {
   const withoutUser = text.replace(/^([a-z][a-z0-9+.-]*:\/\/)?.*@/is, "$1…@");
   return withoutUser.includes("://") ? withoutUser.replace(/\?.*$/s, "?…") : withoutUser;
 }
+
+export function hasMethods(value: unknown, methods: readonly string[]): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  return methods.every((method) => typeof (value as Record<string, unknown>)[method] === "function");
+}

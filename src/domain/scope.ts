@@ -30,6 +30,18 @@ export interface BackpressureConfig {
   readonly pollIntervalMs: number;
 }
 
+/** Where answers are kept and what counts as the same request (spec 04 "Cache"). */
+export interface CacheConfig {
+  readonly backend: "none" | "memory" | "redis";
+  readonly ttlMs: number;
+  /** Bytes of answers kept in memory. */
+  readonly maxBytes: number;
+  readonly namespace: string;
+  readonly salt: string;
+  /** Identical calls in flight share one chain of attempts. */
+  readonly coalesce: boolean;
+}
+
 export type SelectorName = "health_aware" | "least_inflight" | "round_robin";
 export type Failover = "on" | "off";
 
@@ -51,6 +63,15 @@ export interface ScopeConfig {
 }
 
 /** The defaults of spec 07. */
+export const CACHE_DEFAULTS: CacheConfig = {
+  backend: "none",
+  ttlMs: 86_400_000,
+  maxBytes: 64 * 1_024 * 1_024,
+  namespace: "",
+  salt: "",
+  coalesce: false,
+};
+
 export const BREAKER_DEFAULTS: BreakerConfig = {
   failThreshold: 5,
   failRate: 0.5,

@@ -76,7 +76,9 @@ describe.each(GOVERNOR_KINDS)("the answer cache (%s governor)", (governor) => {
   });
 
   it("tenants don't see each other's answers: namespace and salt of the call win over the client's", async () => {
-    const { kernel, client } = simulate(new MemoryCache(), { options: { cacheNamespace: "a", cacheSalt: "s" } });
+    const { kernel, client } = simulate(new MemoryCache(), {
+      options: { cache: { store: new MemoryCache(), namespace: "a", salt: "s" } },
+    });
     const ask = async (more: Partial<ChatRequest> = {}) => (await kernel.run(client.chat({ ...hi, ...more }))).content;
     expect(await ask()).toBe("answer 1");
     expect(await ask({ cacheNamespace: "b" })).toBe("answer 2");
@@ -234,7 +236,15 @@ describe.each(GOVERNOR_KINDS)("the answer cache (%s governor)", (governor) => {
       const error = await failureOf(kernel, client.chat({ ...hi, ...more } as unknown as ChatRequest));
       expect(error).toMatchObject({ code: "bad_request" });
     }
-    for (const options of [{ cache: {} }, { cacheNamespace: 7 }, { cacheSalt: {} }]) {
+    for (const options of [
+      { cache: 7 },
+      { cache: { store: {} } },
+      { cache: { namespace: 7 } },
+      { cache: { salt: {} } },
+      { cache: { backend: "redis" } },
+      { cache: { store: new MemoryCache(), ttlMs: 5 } },
+      { cache: { ttl: 5 } },
+    ]) {
       expect(() => simulateOn(governor)({ options: options as never })).toThrow(ConfigError);
     }
   });

@@ -1,5 +1,6 @@
 import { createRequire } from "node:module";
 import type { LRUCache } from "lru-cache";
+import { CACHE_DEFAULTS } from "../../domain/scope.js";
 import { ConfigError, type ConfigProblem } from "../../errors.js";
 import type { AnswerCache, CachedAnswer } from "../../ports/cache.js";
 import type { Runtime } from "../../ports/runtime.js";
@@ -20,8 +21,6 @@ interface Entry {
   readonly expiresAtMs: number;
 }
 
-const DEFAULT_MAX_BYTES = 64 * 1_024 * 1_024;
-const DEFAULT_TTL_MS = 86_400_000;
 /** What a key and the bookkeeping of an entry take. */
 const OVERHEAD_BYTES = 256;
 
@@ -32,7 +31,11 @@ export class MemoryCache implements AnswerCache {
   readonly #runtime: Pick<Runtime, "now">;
 
   constructor(options: MemoryCacheOptions = {}) {
-    const { maxBytes = DEFAULT_MAX_BYTES, ttlMs = DEFAULT_TTL_MS, runtime = createSystemRuntime() } = options;
+    const {
+      maxBytes = CACHE_DEFAULTS.maxBytes,
+      ttlMs = CACHE_DEFAULTS.ttlMs,
+      runtime = createSystemRuntime(),
+    } = options;
     const problems = [...outOfRange("maxBytes", maxBytes, "bytes"), ...outOfRange("ttlMs", ttlMs, "milliseconds")];
     if (problems.length > 0) throw new ConfigError(problems);
     this.#ttlMs = ttlMs;
