@@ -3,6 +3,7 @@ import { MemoryGovernor } from "./backends/memory/governor.js";
 import { createSystemRuntime } from "./backends/system.js";
 import { type ChatClient, createChatClient } from "./clients/chat.js";
 import { type ChatCache, createChatCache } from "./clients/chat-cache.js";
+import { createChatSharing } from "./clients/chat-sharing.js";
 import type { ChatStream } from "./clients/chat-stream.js";
 import { type DotEnvSource, type Env, loadEnv, type Overrides, processEnv, proxyEnvOf } from "./config/env.js";
 import { limitConflicts } from "./config/invariants.js";
@@ -101,6 +102,7 @@ export class GatewayClient {
         leave: () => this.#leave(),
       },
       cacheFor(resolved, environment),
+      resolved.cache.coalesce ? createChatSharing(environment, resolved.cache) : null,
     );
   }
 

@@ -1,7 +1,8 @@
 import type { Command } from "commander";
 import { openTelemetryFile } from "../telemetry/reader.js";
 import { TelemetryFileError } from "../telemetry/store.js";
-import { type Trace, type TracedAttempt, type TracedCall, traceOf, walkCalls } from "../telemetry/trace.js";
+import { type Trace, type TracedCall, traceOf, walkCalls } from "../telemetry/trace.js";
+import type { TracedAttempt } from "../telemetry/traced-attempt.js";
 import { CliError } from "./failure.js";
 import { formatCount, formatDuration, formatMoney, plural } from "./format.js";
 import { unreadableText } from "./report.js";
@@ -129,6 +130,9 @@ function drawAttempt(drawing: Drawing, attempt: TracedAttempt, indent: string): 
   for (const { source: passed, reason, waitMs } of attempt.route) {
     const wait = waitMs > 0 ? `, ${formatDuration(waitMs)} more` : "";
     push(drawing, style.dim(`${indent}   passed over ${oneLine(passed)}: ${oneLine(reason)}${wait}`));
+  }
+  if (attempt.sharedWith !== null) {
+    push(drawing, style.dim(`${indent}   shared the attempts of call ${oneLine(attempt.sharedWith)}`));
   }
   // Never cut: it is what people came for.
   if (attempt.error !== null) drawing.lines.push(`${indent}   ${oneLine(attempt.error)}`);

@@ -7,7 +7,8 @@ import type { Answered, Governed, Operation } from "../governance/operation.js";
 import type { ChatTransport } from "../ports/transport.js";
 import { type ChatCache, replayed } from "./chat-cache.js";
 import { type AbleSources, ChatOperation, type OpenChat } from "./chat-operation.js";
-import { checkRequest } from "./chat-request.js";
+import { type CheckedRequest, checkRequest } from "./chat-request.js";
+import { type ChatSharing, sharedResponse } from "./chat-sharing.js";
 import { type ChatStream, createChatStream } from "./chat-stream.js";
 
 export interface ChatClient {
@@ -27,6 +28,7 @@ export function createChatClient(
   transport: ChatTransport,
   lifetime: CallLifetime,
   cache: ChatCache | null = null,
+  sharing: ChatSharing | null = null,
 ): ChatClient {
   const able = sourcesByModel(environment);
 
@@ -43,6 +45,8 @@ export function createChatClient(
         const hit = await cache!.answer(key, checked, operation as Operation<unknown, unknown>);
         if (hit !== null) return hit;
       }
+      const shared = sharing === null ? null : sharing.keyOf(checked, pool.sources, key);
+      if (shared !== null) return await chatShared(shared, operation, checked, key);
       const governed = await govern(environment, operation, checked);
       const answered = governed.ended instanceof Promise ? await governed.ended : governed.ended;
       if (key !== null) cache!.keep(key, checked, governed, answered);
@@ -50,6 +54,19 @@ export function createChatClient(
     } finally {
       lifetime.leave();
     }
+  }
+
+  async function chatShared(
+    shared: string,
+    operation: ChatOperation<null>,
+    request: CheckedRequest,
+    key: string | null,
+  ): Promise<ChatResponse> {
+    const { governed, answered, hit } = await sharing!.run(shared, operation, request);
+    const response = chatResponse(governed, answered);
+    if (hit !== null) return sharedResponse(response, hit);
+    if (key !== null) cache!.keep(key, request, governed, answered);
+    return response;
   }
 
   function stream(request: ChatRequest): ChatStream {

@@ -76,6 +76,25 @@ function ofTheAnswer(fields: Readonly<Record<string, unknown>> | undefined): Rec
   return kept.length === 0 ? undefined : Object.fromEntries(kept);
 }
 
+/**
+ * May this call get the answer of one that is in flight? Not when it asks for chance: a temperature above 0 without a
+ * seed (spec 04 "In-flight sharing"), whoever sets them.
+ */
+export function isShareable(
+  { sampling, extraBody }: Pick<ChatRequest, "sampling" | "extraBody">,
+  sources: readonly SourceConfig[],
+): boolean {
+  return sources.every((source) => {
+    const told = { ...source.extraBody, ...sampling, ...extraBody };
+    const { temperature, seed, random_seed: randomSeed } = told as Record<string, unknown>;
+    return !(Number(temperature) > 0) || isNumber(seed) || isNumber(randomSeed);
+  });
+}
+
+function isNumber(value: unknown): boolean {
+  return typeof value === "number";
+}
+
 function isEmpty(fields: object | undefined): boolean {
   return fields === undefined || Object.values(fields).every((value) => value === undefined);
 }

@@ -66,8 +66,9 @@ export function startCall(
   environment: GovernEnvironment,
   operation: Operation<unknown, unknown>,
   options: CallOptions,
+  interrupt: Interrupt = interruptOf(environment, options),
 ): Call {
-  const { runtime, config, dispatcher } = environment;
+  const { runtime, dispatcher, config } = environment;
   const startedMs = runtime.now();
   return {
     environment,
@@ -77,7 +78,7 @@ export function startCall(
     requestId: runtime.uuid(),
     startedMs,
     sequence: dispatcher.nextSequence(),
-    interrupt: createInterrupt(runtime, options, options.deadlineMs ?? config.deadlineMs),
+    interrupt,
     clock: createStallClock(startedMs),
     failover: (options.failover ?? config.failover) === "on",
     sources: operation.sources,
@@ -94,6 +95,11 @@ export function startCall(
     patienceUntilMs: 0,
     finalRowWritten: false,
   };
+}
+
+/** What may end a call of these options from outside. */
+export function interruptOf({ runtime, config }: GovernEnvironment, options: CallOptions): Interrupt {
+  return createInterrupt(runtime, options, options.deadlineMs ?? config.deadlineMs);
 }
 
 /** Narrows who may still be asked. */

@@ -5,7 +5,7 @@ import { textOf } from "./backend-errors.js";
 import { type Call, type GovernEnvironment, keepSources, sourceNamed, startCall } from "./call.js";
 import { fits, noSources, tooLarge } from "./call-ends.js";
 import { endAfter, pauseBeforeRetry } from "./exhaustion.js";
-import type { Interruption } from "./interrupt.js";
+import type { Interrupt, Interruption } from "./interrupt.js";
 import { nextStep } from "./next-step.js";
 import {
   type Answered,
@@ -28,14 +28,16 @@ const UNSENT = Symbol("unsent");
  * Resolves when the operation has opened: for a plain call with everything done, for a stream at its commit point (then
  * `ended` settles when reading is over). Rejects with RequestRejectedError, ResultInvalidError, a
  * GatewayUnavailableError, SourceNotConfiguredError, or exactly the caller's abort reason. Leaves no lease, probe, timer
- * or listener behind, whatever happens, and exactly one final telemetry row.
+ * or listener behind, whatever happens, and exactly one final telemetry row. `interrupt` stands for signal and deadline
+ * of the options where several calls share this one.
  */
 export async function govern<Value, Completion>(
   environment: GovernEnvironment,
   operation: Operation<Value, Completion>,
   options: CallOptions,
+  interrupt?: Interrupt,
 ): Promise<Governed<Value, Completion>> {
-  const call = startCall(environment, operation as Operation<unknown, unknown>, options);
+  const call = startCall(environment, operation as Operation<unknown, unknown>, options, interrupt);
   try {
     narrowToFitting(call);
     for (;;) {
@@ -74,7 +76,7 @@ export async function govern<Value, Completion>(
 }
 
 /** The last word of a failed call: its terminal row, unless an attempt's row was the final one. */
-async function ended(call: Call, error: unknown): Promise<unknown> {
+export async function ended(call: Call, error: unknown): Promise<unknown> {
   const { fired } = call.interrupt;
   // The caller's own reason passes untouched, even when it is one of our errors from another call.
   const isReason = fired?.kind === "caller" && fired.reason === error;

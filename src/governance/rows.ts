@@ -8,7 +8,6 @@ import {
   ResultInvalidError,
   SourceNotConfiguredError,
 } from "../errors.js";
-import type { CachedAnswer } from "../ports/cache.js";
 import type { Attempt } from "./attempt.js";
 import { textOf } from "./backend-errors.js";
 import type { Call } from "./call.js";
@@ -70,19 +69,25 @@ export function recordTerminal(call: Call, error: unknown, isCallersReason: bool
   return write(call, row);
 }
 
-/** The row of a call that the cache answered: nothing was sent, so it has no tokens, and it cost nothing. */
+/** What is told of an answer that this call didn't send for. */
+type HitColumns = Pick<
+  CallRecord,
+  "model" | "provider" | "modelReported" | "finishReason" | "response" | "thinking" | "route"
+>;
+
+/** The row of a call that was answered without a send of its own: it has no tokens, and it cost nothing. */
 export function recordHit(
   call: Call,
   callId: string,
-  answer: CachedAnswer,
+  answer: HitColumns,
   latencyMs: number,
 ): Promise<void> | undefined {
   const row = emptyRow(call, callId, "cache_hit", null);
   row.provider = answer.provider;
   row.model = answer.model;
-  const { response, thinking } = call.operation.describePartial(answer);
-  row.response = response;
-  row.thinking = thinking;
+  row.response = answer.response;
+  row.thinking = answer.thinking;
+  row.route = answer.route;
   row.latencyMs = latencyMs;
   row.costNanos = 0n;
   row.modelReported = answer.modelReported;

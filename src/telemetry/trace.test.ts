@@ -47,6 +47,16 @@ describe.each(STORES)("trace of a %s file", (_, open, name) => {
     calls.map(({ requestId, children }) => (children.length === 0 ? requestId : [requestId, ...shape(children)]));
   const shapeOf = (trace: Trace | null) => trace && [trace.found, ...shape(trace.calls)];
 
+  test("an answer that was shared says whose attempts brought it", async () => {
+    const shared = row({ sessionId: "s", attempt: null, outcome: "cache_hit", route: '{"sharedWith":"other"}' });
+    const trace = await traced("s", [shared, row({ sessionId: "s", route: "[1" })]);
+    const attempts = trace?.calls.flatMap((call) => call.attempts.map(({ sharedWith, route }) => [sharedWith, route]));
+    expect(attempts).toEqual([
+      ["other", []],
+      [null, []],
+    ]);
+  });
+
   test("a session is the tree of its calls, each with its attempts and why a source was passed over", async () => {
     const route = JSON.stringify([{ source: "acme_1", reason: "rpm", waitMs: 1_200 }, { source: 7 }]);
     const failed = row({

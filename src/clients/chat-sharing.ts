@@ -1,0 +1,40 @@
+import { cacheKey, isShareable } from "../domain/cache-key.js";
+import type { ChatCompletion, ChatResponse } from "../domain/chat.js";
+import type { SourceConfig } from "../domain/source.js";
+import type { GovernEnvironment } from "../governance/call.js";
+import type { HitFacts } from "../governance/hit.js";
+import type { Operation } from "../governance/operation.js";
+import { type Joined, SharedCalls } from "../governance/shared-calls.js";
+import type { ChatCacheOptions } from "./chat-cache.js";
+import type { CheckedRequest } from "./chat-request.js";
+
+/** Identical plain calls in flight as one (spec 04); null where it is off. */
+export interface ChatSharing {
+  /** What this call shares with others; null = it is asked on its own. `cached` = its key in the cache, where it has one. */
+  keyOf(request: CheckedRequest, sources: readonly SourceConfig[], cached: string | null): string | null;
+  run(
+    key: string,
+    operation: Operation<null, ChatCompletion>,
+    request: CheckedRequest,
+  ): Promise<Joined<ChatCompletion>>;
+}
+
+export function createChatSharing(environment: GovernEnvironment, { namespace, salt }: ChatCacheOptions): ChatSharing {
+  const calls = new SharedCalls<ChatCompletion>(environment);
+  return {
+    keyOf(request, sources, cached) {
+      const { messagesJson, cache, failover } = request;
+      if (cache === "bypass" || sources.length === 0 || !isShareable(request, sources)) return null;
+      const scope = { namespace: request.cacheNamespace ?? namespace, salt: request.cacheSalt ?? salt };
+      const key = cached ?? cacheKey({ request, messagesJson, sources, ...scope });
+      return key === null ? null : `${key} ${cache ?? "use"} ${failover ?? ""}`;
+    },
+    run: (key, operation, request) => calls.run(key, operation, request),
+  };
+}
+
+/** The answer as a call is told that sent nothing for it; a copy, since nobody may change what others are given. */
+export function sharedResponse(response: ChatResponse, { callId, requestId, latencyMs }: HitFacts): ChatResponse {
+  const copy = structuredClone(response);
+  return { ...copy, callId, requestId, latencyMs, ttftMs: null, attempts: 0, cacheHit: true, cost: 0 };
+}
