@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// npm run bench [-- --only chat,stream,governance,batch,import] [--scale 0.2] [--write]
+// npm run bench [-- --only chat,stream,sse,governance,batch,import] [--scale 0.2] [--write]
 // Measures the goals of this version against their baselines in the same run and prints the table.
 // Exit 1 when a "must" goal is missed. --write also puts the table into docs/benchmarks.md.
 import { spawn } from "node:child_process";
@@ -35,6 +35,7 @@ const cases = {
   governance: async (context) => (await import("./cases/governance.mjs")).governanceCases(context),
   chat: async (context) => (await import("./cases/chat.mjs")).chatCases(context),
   stream: async (context) => (await import("./cases/stream.mjs")).streamCases(context),
+  sse: async (context) => (await import("./cases/sse.mjs")).sseCases(context),
   batch: async (context) => (await import("./cases/batch.mjs")).batchCases(context),
 };
 const chosen = values.only === undefined ? Object.keys(cases) : values.only.split(",");
