@@ -36,7 +36,7 @@ export type { ProviderProfile, StructuredOutputMode } from "./domain/profile.js"
 export type { CallRecord, OpenAttempt, OperationKind, RecordOutcome } from "./domain/record.js";
 export { Secret } from "./domain/secret.js";
 export type { LimitConfig, LimitRule, SourceConfig, Transient400 } from "./domain/source.js";
-export type { Usage } from "./domain/usage.js";
+export type { BilledUsage, Usage } from "./domain/usage.js";
 export {
   AllSourcesExhausted,
   CircuitOpenError,

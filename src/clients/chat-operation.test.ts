@@ -28,6 +28,7 @@ function operationOf(
       messagesJson: JSON.stringify(whole.messages),
       cancellation: undefined,
       hasParts: whole.messages.some(({ content }) => Array.isArray(content)),
+      images: 0,
     },
     { sources: [], candidates: [], countsTokens: true, chargesMaximum: false, ...able },
     async (attempt) => {

@@ -12,6 +12,7 @@ export interface CheckedRequest extends ChatRequest {
   readonly messagesJson: string;
   /** Some message holds a list of parts. */
   readonly hasParts: boolean;
+  readonly images: number;
 }
 
 /**
@@ -63,7 +64,21 @@ export function checkRequest(request: ChatRequest, operation: string, cancellati
     cacheNamespace,
     messagesJson: stringify(messages, "messages", operation),
     hasParts,
+    images: hasParts ? imagesIn(messages) : 0,
   };
+}
+
+const IMAGE_PARTS: ReadonlySet<unknown> = new Set(["image_url", "input_image", "image"]);
+
+function imagesIn(messages: ChatRequest["messages"]): number {
+  let images = 0;
+  for (const { content } of messages) {
+    if (!Array.isArray(content)) continue;
+    for (const part of content as readonly unknown[]) {
+      if (isObject(part) && IMAGE_PARTS.has(part.type)) images += 1;
+    }
+  }
+  return images;
 }
 
 const CACHE_MODES: ReadonlySet<string> = new Set(["use", "bypass", "refresh"]);

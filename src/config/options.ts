@@ -1,7 +1,7 @@
 import type { Failover, SelectorName } from "../domain/scope.js";
 import type { Secret } from "../domain/secret.js";
 import type { LimitRule, Transient400 } from "../domain/source.js";
-import type { Usage } from "../domain/usage.js";
+import type { BilledUsage } from "../domain/usage.js";
 import type { AnswerCache } from "../ports/cache.js";
 import type { Governor } from "../ports/governor.js";
 import type { CaptureMode, Recorder } from "../ports/recorder.js";
@@ -109,7 +109,7 @@ export interface TelemetryOptions {
 
 /** What a price table must answer: the cost of one attempt, null = unknown. `provider` as the source is configured. */
 export interface PricingSource {
-  costNanos(model: string, usage: Usage, provider?: string): bigint | null;
+  costNanos(model: string, usage: BilledUsage, provider?: string): bigint | null;
 }
 
 /** Proxies by the scheme of the upstream address; empty or absent = direct. */

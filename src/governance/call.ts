@@ -2,7 +2,7 @@ import type { OperationKind } from "../domain/record.js";
 import type { ScopeConfig } from "../domain/scope.js";
 import type { SourceConfig } from "../domain/source.js";
 import type { Refusal } from "../domain/tick.js";
-import type { Usage } from "../domain/usage.js";
+import type { BilledUsage } from "../domain/usage.js";
 import type { Telemetry } from "../ports/recorder.js";
 import type { Runtime } from "../ports/runtime.js";
 import type { Selector } from "../ports/selector.js";
@@ -18,7 +18,7 @@ export interface GovernEnvironment {
   readonly runtime: Runtime;
   readonly dispatcher: Dispatcher;
   readonly telemetry: Telemetry | null;
-  readonly pricing: { costNanos(model: string, usage: Usage, provider?: string): bigint | null } | null;
+  readonly pricing: { costNanos(model: string, usage: BilledUsage, provider?: string): bigint | null } | null;
   /** A user's own order; null = the governor selects. */
   readonly selector: Selector | null;
   readonly warn: Warn;

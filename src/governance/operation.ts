@@ -19,6 +19,8 @@ export interface Operation<Value, Completion> {
   readonly promptTokens: number;
   /** Tokens to reserve at admission. */
   readonly estTokens: number;
+  /** Images in the request, which some providers are paid for one by one. */
+  readonly images: number;
   /** Resolves with the whole answer, or with an OpenedStream at its commit point. */
   attempt(source: SourceConfig, context: AttemptContext): Promise<Completion | OpenedStream<Value, Completion>>;
   /** Columns 9 and 21 of a telemetry row; `source` null on a row without an attempt. */

@@ -108,7 +108,9 @@ export function costOf(attempt: Attempt, usage: Usage): bigint | null {
   const { pricing, warn } = attempt.call.environment;
   if (pricing === null) return null;
   try {
-    return pricing.costNanos(attempt.source.model, usage, attempt.source.provider);
+    const { images } = attempt.call.operation;
+    const billed = images === 0 ? usage : { ...usage, images };
+    return pricing.costNanos(attempt.source.model, billed, attempt.source.provider);
   } catch (error) {
     warn(
       "pricing",

@@ -2,7 +2,7 @@ import type { ModelRates, Rates, RateTier } from "./rates.js";
 
 /**
  * Entries of LiteLLM's `model_prices_and_context_window.json`, as the file is (reference-providers §3.1): US dollars per
- * single token, context tiers by suffix or as `tiered_pricing`. Prices of batches, priority and off-peak hours are not
+ * single token, image or page, context tiers by suffix or as `tiered_pricing`. Prices of batches, priority and off-peak hours are not
  * read: a call is priced as an ordinary one.
  */
 
@@ -10,8 +10,8 @@ type Fields = Readonly<Record<string, unknown>>;
 
 const PRICE_FIELD = /_cost_per_|_token_cost$/;
 const TIER_FIELD = /^(.+)_above_(\d+)(k?)_tokens$/;
-/** Dollars per token; a larger figure is a mistake in the unit. */
-const MAX_PRICE_PER_TOKEN = 1_000;
+/** Dollars for a token, an image or a page; a larger figure is a mistake in the unit. */
+const MAX_PRICE = 1_000;
 /** A product of two decimals has no exact double; its first 12 digits are exact. */
 const SIGNIFICANT_DIGITS = 12;
 const NANO_DIGITS = 9;
@@ -26,7 +26,7 @@ export function isLiteLlmEntry(entry: Fields): boolean {
   return Object.keys(entry).some((field) => PRICE_FIELD.test(field));
 }
 
-/** null: the entry has no usable price per token (images, seconds, pages; texts where numbers belong). */
+/** null: the entry has no usable price per token or page (seconds, pictures to be made; texts where numbers belong). */
 export function readLiteLlmEntry(entry: Fields): ModelRates | null {
   try {
     return readEntry(entry);
@@ -38,11 +38,17 @@ export function readLiteLlmEntry(entry: Fields): ModelRates | null {
 
 function readEntry(entry: Fields): ModelRates | null {
   const listed = tiersFromList(entry);
-  const base = ratesOf(entry, null, takesNoOutput(entry)) ?? listed.shift()?.rates ?? null;
+  const perPage = nanos(entry.ocr_cost_per_page, 1) ?? null;
+  const perImage = nanos(entry.input_cost_per_image, 1) ?? null;
+  const base =
+    ratesOf(entry, null, takesNoOutput(entry)) ?? listed.shift()?.rates ?? (perPage === null ? null : NO_TOKEN_PRICE);
   if (base === null) return null;
   const tiers = [...tiersFromSuffixes(entry, base), ...listed];
-  return { base, tiers: tiers.sort((a, b) => a.abovePromptTokens - b.abovePromptTokens) };
+  return { base, tiers: tiers.sort((a, b) => a.abovePromptTokens - b.abovePromptTokens), perImage, perPage };
 }
+
+/** What is paid by the page has no price per token. */
+const NO_TOKEN_PRICE: Rates = { input: 0n, output: 0n, cachedInput: 0n, cacheWrite: 0n, reasoning: 0n };
 
 /** Embeddings and the like have no completion to pay for. */
 function takesNoOutput({ mode }: Fields): boolean {
@@ -59,6 +65,7 @@ function ratesOf(fields: Fields, base: Rates | null, noOutput: boolean): Rates |
     input,
     output,
     cachedInput: cached ?? input,
+    cacheWrite: nanos(fields.cache_creation_input_token_cost) ?? input,
     reasoning: nanos(fields.output_cost_per_reasoning_token) ?? output,
   };
 }
@@ -94,10 +101,10 @@ function tiersFromList({ tiered_pricing: list }: Fields): RateTier[] {
   return tiers.sort((a, b) => a.abovePromptTokens - b.abovePromptTokens);
 }
 
-/** Nano-dollars per million tokens. */
-function nanos(perToken: unknown): bigint | undefined {
-  if (perToken === undefined || perToken === null) return undefined;
-  if (typeof perToken !== "number" || !(perToken >= 0 && perToken <= MAX_PRICE_PER_TOKEN)) throw new UnusablePrice();
-  const perMillion = Number((perToken * 1e6).toPrecision(SIGNIFICANT_DIGITS));
-  return BigInt(perMillion.toFixed(NANO_DIGITS).replace(".", ""));
+/** Nano-dollars for `pieces` of what is priced: tokens are priced one by one and kept per million. */
+function nanos(price: unknown, pieces = 1e6): bigint | undefined {
+  if (price === undefined || price === null) return undefined;
+  if (typeof price !== "number" || !(price >= 0 && price <= MAX_PRICE)) throw new UnusablePrice();
+  const dollars = Number((price * pieces).toPrecision(SIGNIFICANT_DIGITS));
+  return BigInt(dollars.toFixed(NANO_DIGITS).replace(".", ""));
 }

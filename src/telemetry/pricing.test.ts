@@ -93,8 +93,8 @@ describe("PricingTable", () => {
   test("a broken file refuses to start with every problem", () => {
     const path = file('{"a": {"inputPer1M": -1, "outputPer1M": "2"}, "b": {"inputPer1M": 1, "typo": 3}, "c": 7}');
     expect(problemsOf(() => PricingTable.fromFile(path))).toEqual([
-      `${path}.a.inputPer1M is no price per million tokens`,
-      `${path}.a.outputPer1M is no price per million tokens`,
+      `${path}.a.inputPer1M is no price`,
+      `${path}.a.outputPer1M is no price`,
       `${path}.b.typo is an unknown field`,
       `${path}.b.outputPer1M is missing`,
       `${path}.c is no price`,
@@ -104,6 +104,48 @@ describe("PricingTable", () => {
     expect(problemsOf(() => PricingTable.fromFile(join(folder, "missing.json")))[0]).toContain(
       "can't be read (ENOENT)",
     );
+  });
+});
+
+describe("what is paid for beside plain tokens", () => {
+  const table = new PricingTable({
+    m: { inputPer1M: 3, outputPer1M: 15, cachedInputPer1M: 0.3, cacheWritePer1M: 3.75, perImage: 0.002 },
+    ocr: { input_per_1m: 0, output_per_1m: 0, per_page: 0.004 },
+    plain: { inputPer1M: 3, outputPer1M: 15 },
+  });
+  const counts = { promptTokens: 1_000, cachedPromptTokens: 400, cacheWriteTokens: 500, completionTokens: 0 };
+
+  test("tokens written into the cache have a price of their own, else that of input", () => {
+    expect(table.costNanos("m", usage(counts))).toBe(100n * 3_000n + 400n * 300n + 500n * 3_750n);
+    expect(table.costNanos("plain", usage(counts))).toBe(1_000n * 3_000n);
+    const odd = usage({ ...counts, cacheWriteTokens: 5_000 });
+    expect(table.costNanos("m", odd)).toBe(400n * 300n + 600n * 3_750n);
+  });
+
+  test("images are paid on top of tokens, pages only where they are counted", () => {
+    expect(table.costNanos("m", { ...usage({}), images: 3 })).toBe(6_000_000n);
+    expect(table.costNanos("plain", { ...usage({}), images: 3 })).toBe(0n);
+    expect(table.costNanos("ocr", { ...usage({}), pages: 2 })).toBe(8_000_000n);
+    expect(table.costNanos("ocr", usage({}))).toBeNull();
+    expect(table.costNanos("m", { ...usage({}), images: -1 })).toBeNull();
+  });
+
+  test("one list has one currency", () => {
+    const price = { inputPer1M: 1, outputPer1M: 2 };
+    expect(
+      new PricingTable({ a: { ...price, currency: "CNY" }, b: price, c: { ...price, currency: "cny" } }).size,
+    ).toBe(3);
+    const mixed = problemsOf(
+      () => new PricingTable({ a: { ...price, currency: "CNY" }, b: { ...price, currency: "USD" } }),
+    );
+    expect(mixed).toEqual(["pricing.b.currency differs from CNY of other entries"]);
+    const foreign = { litellm_provider: "x", input_cost_per_token: 1e-6, output_cost_per_token: 1e-6 };
+    expect(problemsOf(() => new PricingTable({ x: foreign, a: { ...price, currency: "CNY" } }))).toEqual([
+      "pricing.a.currency differs from USD of other entries",
+    ]);
+    expect(problemsOf(() => new PricingTable({ a: { ...price, currency: 7 } } as never))).toEqual([
+      "pricing.a.currency is no name of a currency",
+    ]);
   });
 });
 
@@ -156,6 +198,13 @@ describe("LiteLLM's price file as it is", () => {
         },
         embed: { litellm_provider: "openai", mode: "embedding", input_cost_per_token: 2e-8 },
         free: { litellm_provider: "acme", input_cost_per_token: 0, output_cost_per_token: 0 },
+        "mistral/mistral-ocr": { litellm_provider: "mistral", mode: "ocr", ocr_cost_per_page: 0.004 },
+        seer: {
+          litellm_provider: "g",
+          input_cost_per_token: 1e-6,
+          output_cost_per_token: 1e-6,
+          input_cost_per_image: 0.0025,
+        },
         "dall-e": { litellm_provider: "openai", mode: "image_generation", output_cost_per_image: 0.04 },
         broken: { litellm_provider: "x", input_cost_per_token: "1e-6", output_cost_per_token: 1e-6 },
         negative: { litellm_provider: "x", input_cost_per_token: 1e-6, output_cost_per_token: -1 },
@@ -176,13 +225,26 @@ describe("LiteLLM's price file as it is", () => {
     expect(cost(table, "mine", million)).toBe(3_000_000_000n);
   });
 
+  test("pages, images and tokens written into a cache have their prices", () => {
+    const table = PricingTable.fromFile(path());
+    expect(table.costNanos("mistral-ocr", { ...usage({}), pages: 3 }, "mistral")).toBe(12_000_000n);
+    expect(cost(table, "mistral-ocr", million, "mistral")).toBeNull();
+    expect(table.costNanos("seer", { ...usage({ promptTokens: 1_000 }), images: 2 })).toBe(6_000_000n);
+    const written = { promptTokens: 1_000_000, cacheWriteTokens: 1_000_000 };
+    expect(cost(table, "acme/think-1", { ...written, promptTokens: 100_000, cacheWriteTokens: 100_000 })).toBe(
+      375_000_000n,
+    );
+    expect(cost(table, "acme/think-1", written)).toBe(6_000_000_000n);
+    expect(cost(table, "gpt-4o", written)).toBe(2_500_000_000n);
+  });
+
   test("free is a price, and unknown is none; what can't be read is skipped and counted", () => {
     const table = PricingTable.fromFile(path());
     expect(cost(table, "free", million)).toBe(0n);
     for (const model of ["dall-e", "broken", "negative", "not-an-entry", "sample_spec", "fallback_generalizations"]) {
       expect(cost(table, model, million), model).toBeNull();
     }
-    expect([table.size, table.skipped]).toEqual([8, 4]);
+    expect([table.size, table.skipped]).toEqual([10, 4]);
   });
 
   test("above a threshold the whole call has the higher rates, the answer too; xAI's begin at it", () => {

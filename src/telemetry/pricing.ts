@@ -1,10 +1,10 @@
 import { readFileSync } from "node:fs";
-import type { Usage } from "../domain/usage.js";
+import type { BilledUsage } from "../domain/usage.js";
 import { ConfigError, type ConfigProblem } from "../errors.js";
 import { nanosToNumber } from "./columns.js";
 import { isLiteLlmEntry, readLiteLlmEntry } from "./litellm-prices.js";
 import { priceKeys } from "./price-keys.js";
-import { costOf, flatRates, type ModelRates } from "./rates.js";
+import { costOf, type ModelRates } from "./rates.js";
 
 export { nanosToNumber };
 
@@ -14,15 +14,27 @@ export interface ModelPrice {
   readonly outputPer1M: number;
   /** Prompt tokens the provider had cached. Default: as `inputPer1M`. */
   readonly cachedInputPer1M?: number;
+  /** Prompt tokens the provider wrote into its cache. Default: as `inputPer1M`. */
+  readonly cacheWritePer1M?: number;
   /** Completion tokens spent on thinking. Default: as `outputPer1M`. */
   readonly reasoningPer1M?: number;
+  /** For each image of a request, on top of its tokens. */
+  readonly perImage?: number;
+  /** For each page read, on top of tokens. */
+  readonly perPage?: number;
+  /** For people; entries that name different ones can't be in one list. */
+  readonly currency?: string;
 }
 
 interface SnakeCasePrice {
   readonly input_per_1m: number;
   readonly output_per_1m: number;
   readonly cached_input_per_1m?: number;
+  readonly cache_write_per_1m?: number;
   readonly reasoning_per_1m?: number;
+  readonly per_image?: number;
+  readonly per_page?: number;
+  readonly currency?: string;
 }
 
 /** An entry of LiteLLM's file, as it is. */
@@ -33,7 +45,7 @@ interface LiteLlmPrice {
 
 export type PriceList = Readonly<Record<string, ModelPrice | SnakeCasePrice | LiteLlmPrice>>;
 
-type PriceField = keyof ModelPrice;
+type PriceField = Exclude<keyof ModelPrice, "currency">;
 
 /** Every accepted spelling. */
 const FIELDS: ReadonlyMap<string, PriceField> = new Map([
@@ -47,6 +59,13 @@ const FIELDS: ReadonlyMap<string, PriceField> = new Map([
   ["output_per_1M", "outputPer1M"],
   ["cached_input_per_1m", "cachedInputPer1M"],
   ["cached_input_per_1M", "cachedInputPer1M"],
+  ["cacheWritePer1M", "cacheWritePer1M"],
+  ["cache_write_per_1m", "cacheWritePer1M"],
+  ["cache_write_per_1M", "cacheWritePer1M"],
+  ["perImage", "perImage"],
+  ["per_image", "perImage"],
+  ["perPage", "perPage"],
+  ["per_page", "perPage"],
   ["reasoning_per_1m", "reasoningPer1M"],
   ["reasoning_per_1M", "reasoningPer1M"],
 ]);
@@ -111,7 +130,7 @@ export class PricingTable {
   }
 
   /** Cost in whole nano-units, rounded half up once per call; null when the usage or the model's price is unknown. Never throws. */
-  costNanos(model: string, usage: Usage | null, provider?: string): bigint | null {
+  costNanos(model: string, usage: BilledUsage | null, provider?: string): bigint | null {
     const found = this.#find(model, provider);
     if (found === null) {
       this.#noteUnknown(model);
@@ -154,7 +173,7 @@ function readPriceFile(path: string): PriceList {
 }
 
 const FORM =
-  'Write {"model": {"inputPer1M": 0.15, "outputPer1M": 0.6}}, optionally cachedInputPer1M and reasoningPer1M';
+  'Write {"model": {"inputPer1M": 0.15, "outputPer1M": 0.6}}, optionally cachedInputPer1M, cacheWritePer1M, reasoningPer1M, perImage, perPage and currency';
 /** Entries of LiteLLM's file that are no models. */
 const NO_MODELS: ReadonlySet<string> = new Set(["sample_spec", "fallback_generalizations"]);
 
@@ -172,8 +191,30 @@ function readPrices(list: unknown, key: string): PriceBook {
     if (price !== null) rates.set(model, price);
     else if (isForeign) skipped += 1;
   }
+  checkCurrencies(entries, key, problems);
   if (problems.length > 0) throw new ConfigError(problems);
   return { rates, skipped };
+}
+
+/** Sums are of one currency; LiteLLM's prices are in US dollars. Entries that name none go with any. */
+function checkCurrencies(
+  entries: readonly (readonly [string, unknown])[],
+  key: string,
+  problems: ConfigProblem[],
+): void {
+  let first: string | undefined = entries.some(([, entry]) => isLiteLlm(entry)) ? "USD" : undefined;
+  for (const [model, entry] of entries) {
+    const currency = isOwnEntry(entry) ? (entry as { currency?: unknown }).currency : undefined;
+    if (currency === undefined) continue;
+    const name = typeof currency === "string" ? currency.trim().toUpperCase() : "";
+    if (name !== "" && (first === undefined || first === name)) {
+      first = name;
+      continue;
+    }
+    const problem = name === "" ? "is no name of a currency" : `differs from ${first} of other entries`;
+    const remedy = "Write all prices of a list in one currency; nothing is converted";
+    problems.push({ key: `${key}.${model}.currency`, value: shown(currency), problem, remedy });
+  }
 }
 
 function isLiteLlm(entry: unknown): boolean {
@@ -198,6 +239,7 @@ function readPrice(entry: unknown, key: string, problems: ConfigProblem[]): Mode
   for (const [name, value] of Object.entries(entry)) {
     const field = FIELDS.get(name);
     const fieldKey = `${key}.${name}`;
+    if (name === "currency") continue;
     if (field === undefined) {
       problems.push({ key: fieldKey, problem: "is an unknown field", remedy: FORM });
     } else if (nanos.has(field)) {
@@ -212,12 +254,14 @@ function readPrice(entry: unknown, key: string, problems: ConfigProblem[]): Mode
   if (problems.length > before) return null;
   const input = nanos.get("inputPer1M") ?? 0n;
   const output = nanos.get("outputPer1M") ?? 0n;
-  return flatRates({
+  const base = {
     input,
     output,
     cachedInput: nanos.get("cachedInputPer1M") ?? input,
+    cacheWrite: nanos.get("cacheWritePer1M") ?? input,
     reasoning: nanos.get("reasoningPer1M") ?? output,
-  });
+  };
+  return { base, tiers: [], perImage: nanos.get("perImage") ?? null, perPage: nanos.get("perPage") ?? null };
 }
 
 function readNanos(value: unknown, key: string, problems: ConfigProblem[]): bigint {
@@ -226,7 +270,7 @@ function readNanos(value: unknown, key: string, problems: ConfigProblem[]): bigi
     return BigInt(value.toFixed(NANO_DIGITS).replace(".", ""));
   }
   const remedy = `Use a number from 0 to ${MAX_PRICE}, without quotes`;
-  problems.push({ key, value: shown(value), problem: "is no price per million tokens", remedy });
+  problems.push({ key, value: shown(value), problem: "is no price", remedy });
   return 0n;
 }
 

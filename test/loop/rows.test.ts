@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Usage } from "../../src/domain/usage.js";
+import type { BilledUsage, Usage } from "../../src/domain/usage.js";
 import { TransientError } from "../../src/errors.js";
 import {
   deadKey,
@@ -31,6 +31,22 @@ const pricing = {
 /** What the loop writes about a call (spec 05): every attempt a row, every end exactly one final row. */
 describe.each(GOVERNOR_KINDS)("rows of a call (%s governor)", (governor) => {
   const simulate = simulateOn(governor);
+
+  it("the images of a request are paid too, as many as there were when it was made", async () => {
+    const image = { type: "image_url", image_url: { url: "data:image/png;base64,AAAA" } };
+    const messages = [
+      { role: "user", content: [{ type: "text", text: "what?" }, image, image] },
+      { role: "assistant", content: null },
+      { role: "user", content: [image] },
+    ];
+    const perImage = { costNanos: (_: string, used: BilledUsage) => BigInt(used.images ?? 0) };
+    const { kernel, client, recorder } = simulate({ options: { pricing: perImage } });
+    const asked = client.chat({ messages });
+    messages.length = 0;
+    await kernel.run(asked);
+    await kernel.run(client.chat(hi));
+    expect(recorder.rows.map(({ costNanos }) => costNanos)).toEqual([3n, 0n]);
+  });
 
   it("an attempt's row carries its call, source, request, answer, tokens and money", async () => {
     const { kernel, client, recorder } = simulate({

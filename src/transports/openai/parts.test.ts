@@ -44,6 +44,16 @@ describe("usage", () => {
   });
 
   it.each([
+    [{ prompt_tokens: 9, completion_tokens: 1, prompt_tokens_details: { cache_write_tokens: 4 } }, 4, 9],
+    [{ prompt_tokens: 9, completion_tokens: 1, prompt_tokens_details: { cache_creation_input_tokens: "4" } }, 4, 9],
+    [{ prompt_tokens: 9, completion_tokens: 1, cache_creation_input_tokens: 20 }, 20, 29],
+    [{ prompt_tokens: 9, completion_tokens: 1, cache_creation_input_tokens: 0 }, undefined, 9],
+  ])("%j was written into the cache", (raw, written, prompt) => {
+    expect(normaliseUsage(raw)?.cacheWriteTokens).toBe(written);
+    expect(normaliseUsage(raw)?.promptTokens).toBe(prompt);
+  });
+
+  it.each([
     null,
     undefined,
     7,

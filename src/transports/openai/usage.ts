@@ -33,6 +33,15 @@ function cachedTokens(usage: Fields): number | undefined {
   );
 }
 
+function cacheWriteTokens(usage: Fields): number | undefined {
+  const prompt = details(usage.prompt_tokens_details);
+  return (
+    count(prompt.cache_write_tokens) ??
+    count(prompt.cache_creation_input_tokens) ??
+    count(usage.cache_creation_input_tokens)
+  );
+}
+
 function reasoningTokens(usage: Fields): number | undefined {
   const output = details(usage.output_tokens_details);
   return (
@@ -65,7 +74,9 @@ export function normaliseUsage(raw: unknown): Usage | null {
     if (additive || reasoning > completion) completion += reasoning;
   }
   if (cached !== undefined && cached > prompt) prompt += cached;
-  return {
+  const written = cacheWriteTokens(raw);
+  if (written !== undefined && written > prompt) prompt += written;
+  const usage: { -readonly [Field in keyof Usage]: Usage[Field] } = {
     promptTokens: prompt,
     completionTokens: completion,
     totalTokens: Math.max(total ?? 0, prompt + completion),
@@ -73,4 +84,6 @@ export function normaliseUsage(raw: unknown): Usage | null {
     cachedPromptTokens: cached ?? null,
     source: "measured",
   };
+  if (written !== undefined && written > 0) usage.cacheWriteTokens = written;
+  return usage;
 }
