@@ -259,3 +259,31 @@ describe("a consumer that leaves", () => {
     await client.close();
   });
 });
+
+describe("a stream that may begin again", () => {
+  it("is read whole from the source that doesn't break", async () => {
+    await using broken = await startSimulatedProvider();
+    const chunks = [{ utf8: deltaEvent("half an") }, { utf8: deltaEvent(" ans"), delayMs: 20 }];
+    const headers = { "content-type": "text/event-stream" };
+    broken.script({ status: 200, headers, chunks, end: "reset" }, "always");
+    await using healthy = await startSimulatedProvider({ answer: () => "a whole answer" });
+    const order = (names: readonly string[]) => [...names].sort();
+    const sources = [sourceOf("a", broken.baseUrl), sourceOf("b", healthy.baseUrl)];
+    const { client, recorder } = caseClient(sources, { selector: { order }, retry: { backoffBaseMs: 1 } });
+    const kept: string[] = [];
+    const restarts: ChatEvent[] = [];
+    for await (const event of client.stream({ ...hi, onBreak: "restart" })) {
+      if (event.type === "text-delta") kept.push(event.text);
+      if (event.type !== "restart") continue;
+      restarts.push(event);
+      kept.length = 0;
+    }
+    expect(kept.join("")).toBe("a whole answer");
+    expect(restarts).toEqual([{ type: "restart", attempt: 2, reason: expect.stringMatching(/^[a-z_]+$/) }]);
+    expect(recorder.rows.map(({ sourceName, outcome, final }) => [sourceName, outcome, final])).toEqual([
+      ["a", "transient", false],
+      ["b", "success", true],
+    ]);
+    await client.close();
+  });
+});

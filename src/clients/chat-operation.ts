@@ -58,6 +58,10 @@ export class ChatOperation<Value> implements Operation<Value, ChatCompletion> {
     return countsTokens ? reservation(this.#request, this.promptTokens, chargesMaximum) : 0;
   }
 
+  get mayRestart(): boolean {
+    return this.#request.onBreak === "restart";
+  }
+
   get images(): number {
     return this.#request.images;
   }

@@ -24,7 +24,7 @@ export function checkRequest(request: ChatRequest, operation: string, cancellati
   refuseUnknown(request, operation);
   const { messages, model, sampling, tools, toolChoice, responseFormat, extraBody } = request;
   const { sessionId, parentCallId, priority, failover, deadlineMs, stream } = request;
-  const { cache, cacheSalt, cacheNamespace } = request;
+  const { cache, cacheSalt, cacheNamespace, onBreak } = request;
   const hasParts = checkMessages(messages, operation);
   if (sampling !== undefined) checkSampling(sampling, operation);
   checkNumbers(priority, deadlineMs, operation);
@@ -34,6 +34,7 @@ export function checkRequest(request: ChatRequest, operation: string, cancellati
   if (!isTextOrAbsent(cacheSalt)) reject(operation, "cacheSalt must be a text");
   if (!isTextOrAbsent(cacheNamespace)) reject(operation, "cacheNamespace must be a text");
   if (cache !== undefined && !CACHE_MODES.has(cache)) reject(operation, "cache must be use, bypass or refresh");
+  if (onBreak !== undefined && !BREAK_MODES.has(onBreak)) reject(operation, "onBreak must be throw or restart");
   if (tools !== undefined && !Array.isArray(tools)) reject(operation, "tools must be an array");
   if (extraBody !== undefined && (!isObject(extraBody) || Array.isArray(extraBody))) {
     reject(operation, "extraBody must be an object");
@@ -62,6 +63,7 @@ export function checkRequest(request: ChatRequest, operation: string, cancellati
     cache,
     cacheSalt,
     cacheNamespace,
+    onBreak,
     messagesJson: stringify(messages, "messages", operation),
     hasParts,
     images: hasParts ? imagesIn(messages) : 0,
@@ -82,6 +84,7 @@ function imagesIn(messages: ChatRequest["messages"]): number {
 }
 
 const CACHE_MODES: ReadonlySet<string> = new Set(["use", "bypass", "refresh"]);
+const BREAK_MODES: ReadonlySet<string> = new Set(["throw", "restart"]);
 
 /** The request as a whole and its signal: what has to hold before anything else can be told. */
 export function checkSignal(request: ChatRequest, operation: string): void {
@@ -119,6 +122,7 @@ const KNOWN_FIELDS: ReadonlySet<string> = new Set<keyof ChatRequest>([
   "cache",
   "cacheSalt",
   "cacheNamespace",
+  "onBreak",
 ]);
 
 /** A misspelt field would be ignored without a word, and the answer would not be what was asked for. */

@@ -1,4 +1,5 @@
 import type { ChatCompletion, ChatEvent, ChatRequest, ChatResponse } from "../domain/chat.js";
+import { PolyGatewayError } from "../errors.js";
 import { Cancellation } from "../governance/cancellation.js";
 import { OpenedStream } from "../governance/operation.js";
 import { onSignal } from "../governance/signal-hub.js";
@@ -59,6 +60,9 @@ class GovernedChatStream implements ChatStream {
   #state: "open" | "finished" | "failed" | "left" = "open";
   #failure: unknown;
   #iterated = false;
+  #sends = 0;
+  /** Code of the failure that broke an attempt of which something was handed out; null = nothing is to be taken back. */
+  #brokenBy: string | null = null;
 
   constructor(request: ChatRequest, lifetime: { enter(): void; leave(): void }, run: RunStream) {
     this.#request = request;
@@ -125,6 +129,12 @@ class GovernedChatStream implements ChatStream {
   }
 
   #open(transport: ChatTransport, attempt: ChatAttempt): Promise<OpenedStream<null, ChatCompletion>> {
+    this.#sends += 1;
+    this.#resume = null;
+    if (this.#brokenBy !== null) {
+      this.#deliver([{ type: "restart", attempt: this.#sends, reason: this.#brokenBy }]);
+      this.#brokenBy = null;
+    }
     return new Promise((resolve, reject) => {
       let isOpen = false;
       const sink: ChatSink = {
@@ -149,7 +159,10 @@ class GovernedChatStream implements ChatStream {
       );
       done.then(
         () => resolve(new OpenedStream(null, done)),
-        (error) => (isOpen ? undefined : reject(error)),
+        (error: unknown) => {
+          if (!isOpen) reject(error);
+          else this.#brokenBy = PolyGatewayError.isInstance(error) ? error.code : "upstream_error";
+        },
       );
     });
   }

@@ -74,6 +74,11 @@ export interface ChatRequest {
   /** Answers are shared only among calls with the same salt and namespace. Default: those of the client. */
   readonly cacheSalt?: string;
   readonly cacheNamespace?: string;
+  /**
+   * What a stream does that breaks after its first event: `throw` (default) its typed error with `partial`; `restart`:
+   * tell a `restart` event and begin again, as long as the call's budgets let it. `chat()` always begins again.
+   */
+  readonly onBreak?: "throw" | "restart";
   /** `chat()` streams from the provider by default, so that a hang is noticed early; false asks for one JSON body. */
   readonly stream?: boolean;
 }
@@ -162,5 +167,7 @@ export type ChatEvent =
       readonly name: string;
       readonly arguments: string;
     }
+  /** The stream broke: what came so far is void, another attempt begins (only with `onBreak: "restart"`). `reason` = code of the failure. */
+  | { readonly type: "restart"; readonly attempt: number; readonly reason: string }
   | { readonly type: "usage"; readonly usage: Usage }
   | { readonly type: "finish"; readonly finishReason: FinishReason; readonly rawFinishReason: string | null };

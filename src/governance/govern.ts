@@ -40,38 +40,42 @@ export async function govern<Value, Completion>(
   const call = startCall(environment, operation as Operation<unknown, unknown>, options, interrupt);
   try {
     narrowToFitting(call);
-    for (;;) {
-      const stall = call.attempts > 0 ? await orInterrupted(call, stallError(call)) : null;
-      if (stall !== null) throw stall;
-      if (call.interrupt.fired !== null) throw interruptionError(call, call.interrupt.fired);
-      const asked = getPermit(call, environment.runtime.uuid());
-      const permit = asked instanceof Promise ? await asked : asked;
-      // It may fire between the grant and this line: the permit goes back unused.
-      if (call.interrupt.fired !== null) throw returnPermit(call, permit, call.interrupt.fired);
-      const attempt = startAttempt(call, permit);
-      const stopListening = call.interrupt.listen((i) => attempt.abort(i, interruptionError(call, i)));
-      let answer: unknown;
-      try {
-        answer = await send(attempt);
-        if (answer === undefined || answer === null) throw new TypeError("the transport gave no answer");
-      } catch (error) {
-        stopListening();
-        await afterFailure(attempt, error, true);
-        continue;
-      }
-      if (answer instanceof OpenedStream) {
-        return openedStream(attempt, answer.value, answer.done) as Governed<Value, Completion>;
-      }
-      stopListening();
-      if (answer === UNSENT) continue;
-      const answered = succeed(attempt, answer);
-      const end = governed(attempt, null, answered instanceof Promise ? await answered : answered);
-      call.interrupt.dispose();
-      return end as Governed<Value, Completion>;
-    }
+    return (await attemptUntilOpened(call)) as Governed<Value, Completion>;
   } catch (error) {
     call.interrupt.dispose();
     throw await ended(call, error);
+  }
+}
+
+/** Attempt after attempt until one has answered, or has begun to. */
+async function attemptUntilOpened(call: Call): Promise<Governed<unknown, unknown>> {
+  const { runtime } = call.environment;
+  for (;;) {
+    const stall = call.attempts > 0 ? await orInterrupted(call, stallError(call)) : null;
+    if (stall !== null) throw stall;
+    if (call.interrupt.fired !== null) throw interruptionError(call, call.interrupt.fired);
+    const asked = getPermit(call, runtime.uuid());
+    const permit = asked instanceof Promise ? await asked : asked;
+    // It may fire between the grant and this line: the permit goes back unused.
+    if (call.interrupt.fired !== null) throw returnPermit(call, permit, call.interrupt.fired);
+    const attempt = startAttempt(call, permit);
+    const stopListening = call.interrupt.listen((i) => attempt.abort(i, interruptionError(call, i)));
+    let answer: unknown;
+    try {
+      answer = await send(attempt);
+      if (answer === undefined || answer === null) throw new TypeError("the transport gave no answer");
+    } catch (error) {
+      stopListening();
+      await afterFailure(attempt, error, true);
+      continue;
+    }
+    if (answer instanceof OpenedStream) return openedStream(attempt, answer.value, answer.done);
+    stopListening();
+    if (answer === UNSENT) continue;
+    const answered = succeed(attempt, answer);
+    const end = governed(attempt, null, answered instanceof Promise ? await answered : answered);
+    call.interrupt.dispose();
+    return end;
   }
 }
 
@@ -172,27 +176,46 @@ function governed(
   return { value, source, callId, requestId: call.requestId, attempts: call.attempts, ended: end };
 }
 
-/** The consumer has its first event: from here on nothing is retried. */
+type Opened = { -readonly [Field in keyof Governed<unknown, unknown>]: Governed<unknown, unknown>[Field] };
+
+/** The consumer has its first event: from here on nothing is retried, unless it said that it can begin again. */
 function openedStream(attempt: Attempt, value: unknown, done: Promise<unknown>): Governed<unknown, unknown> {
   const { call } = attempt;
-  const end = readToEnd(attempt, done).finally(() => call.interrupt.dispose());
+  const opened: Opened = governed(attempt, value, NOT_ENDED);
+  const end = readToEnd(opened, attempt, done).finally(() => call.interrupt.dispose());
   // Nobody may be listening; an unhandled rejection would end the process.
   end.catch(() => {});
-  return governed(attempt, value, end);
+  opened.ended = end;
+  return opened;
 }
 
-async function readToEnd(attempt: Attempt, done: Promise<unknown>): Promise<Answered<unknown>> {
+const NOT_ENDED = Promise.reject(new Error("the stream has not begun"));
+NOT_ENDED.catch(() => {});
+
+async function readToEnd(opened: Opened, attempt: Attempt, done: Promise<unknown>): Promise<Answered<unknown>> {
   let completion: unknown;
   try {
     completion = await done;
   } catch (error) {
-    try {
-      await afterFailure(attempt, error, false);
-    } catch (end) {
-      throw await ended(attempt.call, end);
-    }
+    return beginAgain(opened, attempt, error);
   }
   return succeed(attempt, completion);
+}
+
+/** A broken stream: its end, or another attempt whose answer stands in place of what was read so far. */
+async function beginAgain(opened: Opened, attempt: Attempt, error: unknown): Promise<Answered<unknown>> {
+  const { call } = attempt;
+  try {
+    await afterFailure(attempt, error, call.operation.mayRestart);
+    const again = await attemptUntilOpened(call);
+    const answered = await again.ended;
+    opened.source = again.source;
+    opened.callId = again.callId;
+    opened.attempts = again.attempts;
+    return answered;
+  } catch (end) {
+    throw await ended(call, end);
+  }
 }
 
 /**

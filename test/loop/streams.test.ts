@@ -72,6 +72,99 @@ describe.each(GOVERNOR_KINDS)("streams (%s governor)", (governor) => {
     await expectNothingLeft(simulation);
   });
 
+  describe("onBreak: restart", () => {
+    const again = { ...hi, onBreak: "restart" } as const;
+    const breaking = (content: string) => ({ firstTokenMs: 10, afterMs: 50, content, error: cut() });
+
+    it("tells the consumer to discard what it has and reads another source from the start", async () => {
+      const simulation = simulate({
+        sources: [{}, {}],
+        script: (_, n) =>
+          n === 1
+            ? breaking("half an")
+            : n === 2
+              ? { afterMs: 5, error: serverError() }
+              : { firstTokenMs: 5, afterMs: 9, content: "whole" },
+        options: { breaker: noBreaker },
+      });
+      const { kernel, client, transport, recorder } = simulation;
+      const stream = client.stream(again);
+      const events = await kernel.run(readAll(stream));
+      expect(events.map((event) => event.type)).toEqual(["text-delta", "restart", "text-delta", "usage", "finish"]);
+      expect(events[1]).toEqual({ type: "restart", attempt: 2, reason: "truncated" });
+      const reply = await kernel.run(stream.final);
+      expect(reply).toMatchObject({ content: "whole", attempts: 3 });
+      expect(transport.sends.map(({ source }) => source).slice(0, 2)).toEqual(["s_1", "s_2"]);
+      expect(reply).toMatchObject({ sourceName: transport.sends[2]!.source, callId: transport.sends[2]!.callId });
+      expect(recorder.rows.map((row) => [row.outcome, row.attempt, row.final])).toEqual([
+        ["transient", 1, false],
+        ["transient", 2, false],
+        ["success", 3, true],
+      ]);
+      expect(recorder.rows[0]).toMatchObject({ response: "half an", callId: transport.sends[0]!.callId });
+      await expectNothingLeft(simulation);
+    });
+
+    it("may break more than once, and ends when the budget is used up, with one final row", async () => {
+      const simulation = simulate({
+        sources: [{}, {}],
+        script: () => breaking("half an"),
+        options: { breaker: noBreaker, retry: { maxAttempts: 3, backoffBaseMs: 10 } },
+      });
+      const { kernel, client, transport, recorder } = simulation;
+      const seen: ChatEvent[] = [];
+      const stream = client.stream(again);
+      const reading = (async () => {
+        for await (const event of stream) seen.push(event);
+      })();
+      const error = await failureOf(kernel, reading);
+      expect(error).toBeInstanceOf(AllSourcesExhausted);
+      expect(error).toMatchObject({ reason: "retry_exhausted", cause: { code: "truncated", partial: half } });
+      await expect(stream.final).rejects.toBe(error);
+      expect(seen.map((event) => event.type)).toEqual(["text-delta", "restart", "text-delta", "restart", "text-delta"]);
+      expect(transport.sends).toHaveLength(3);
+      expect(recorder.rows.filter((row) => row.final)).toHaveLength(1);
+      await expectNothingLeft(simulation);
+    });
+
+    it("what no other attempt can mend ends the stream at once", async () => {
+      const { kernel, client, transport } = simulate({
+        sources: [{}, {}],
+        script: () => ({ firstTokenMs: 10, afterMs: 50, content: "half an", error: rejected() }),
+      });
+      expect(await failureOf(kernel, readAll(client.stream(again)))).toMatchObject({ name: "RequestRejectedError" });
+      expect(transport.sends).toHaveLength(1);
+    });
+
+    it("a consumer that leaves between two attempts ends the call", async () => {
+      const simulation = simulate({
+        script: () => breaking("half an"),
+        options: { breaker: noBreaker, retry: { maxAttempts: 9, backoffBaseMs: 10_000, backoffMaxMs: 10_000 } },
+      });
+      const { kernel, client, transport, recorder } = simulation;
+      const leaving = new AbortController();
+      const stream = client.stream({ ...again, signal: leaving.signal });
+      kernel.runtime().setTimer(1_000, () => leaving.abort(stop));
+      expect(await failureOf(kernel, readAll(stream))).toBe(stop);
+      await expect(stream.final).rejects.toBe(stop);
+      expect(transport.sends).toHaveLength(1);
+      expect(recorder.rows.map((row) => [row.outcome, row.final])).toEqual([
+        ["transient", false],
+        ["cancelled", true],
+      ]);
+      await expectNothingLeft(simulation, leaving.signal);
+    });
+
+    it(".final alone gives the whole answer; a wish that is none is refused", async () => {
+      const { kernel, client } = simulate({
+        script: (_, n) => (n === 1 ? breaking("half") : { afterMs: 5, content: "ok" }),
+      });
+      expect(await kernel.run(client.stream(again).final)).toMatchObject({ content: "ok", attempts: 2 });
+      const odd = client.stream({ ...hi, onBreak: "again" } as never);
+      expect(await failureOf(kernel, odd.final)).toMatchObject({ code: "bad_request" });
+    });
+  });
+
   it("a stream that breaks before its first event may end as scope error", async () => {
     const { kernel, client } = simulate({
       options: { retry: { maxAttempts: 2, backoffBaseMs: 50 }, breaker: noBreaker },
