@@ -378,8 +378,9 @@ export class ChatExchange implements HttpObserver {
   }
 
   #refuseWith(refusal: Refusal): void {
+    const { source, context } = this.#attempt;
     const partial = this.#assembler.partial();
-    this.#fail(refusalError(refusal, this.#attempt, this.#wire, this.#body.added, partial));
+    this.#fail(refusalError(refusal, { source, context, wire: this.#wire, added: this.#body.added, partial }));
   }
 
   #expired(timer: WatchdogTimer, limitMs: number): void {
