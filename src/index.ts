@@ -1,5 +1,5 @@
 /**
- * PolyGateway: governed LLM calls. Start with `GatewayClient`.
+ * PolyGateway: governed LLM calls. Start with `GatewayClient`, or with `EmbeddingClient` for vectors.
  */
 
 // For everyone
@@ -11,11 +11,13 @@ export type { ChatStream } from "./clients/chat-stream.js";
 export type {
   BackpressureOptions,
   BreakerOptions,
+  EmbeddingOptions,
   GatewayOptions,
   LimitOptions,
   PricingSource,
   ProxyEnv,
   RetryOptions,
+  ScopeOptions,
   SourceOptions,
   TelemetryOptions,
 } from "./config/options.js";
@@ -31,6 +33,7 @@ export type {
   Sampling,
   ToolCall,
 } from "./domain/chat.js";
+export type { EmbeddedBatch, EmbeddingCompletion, EmbedOptions, EmbedResult, Vector } from "./domain/embedding.js";
 export type { ProviderProfile, StructuredOutputMode } from "./domain/profile.js";
 export type { CallRecord, OpenAttempt, OperationKind, RecordOutcome } from "./domain/record.js";
 export { Secret } from "./domain/secret.js";
@@ -55,7 +58,7 @@ export {
   TransientError,
   type UnavailableReason,
 } from "./errors.js";
-export { type FromEnvOptions, GatewayClient, type GatewaySnapshot } from "./gateway.js";
+export { EmbeddingClient, type FromEnvOptions, GatewayClient, type GatewaySnapshot } from "./gateway.js";
 export { gatherBounded } from "./gather-bounded.js";
 export type { AnswerCache, CachedAnswer } from "./ports/cache.js";
 export type {
@@ -78,7 +81,14 @@ export type {
 export type { CaptureMode, Recorder, RecorderStats } from "./ports/recorder.js";
 export type { CancelTimer, LogLevel, Runtime } from "./ports/runtime.js";
 export type { Selector } from "./ports/selector.js";
-export type { AttemptContext, ChatAttempt, ChatSink, ChatTransport } from "./ports/transport.js";
+export type {
+  AttemptContext,
+  ChatAttempt,
+  ChatSink,
+  ChatTransport,
+  EmbeddingAttempt,
+  EmbeddingTransport,
+} from "./ports/transport.js";
 export { JsonlRecorder } from "./telemetry/jsonl.js";
 export { PricingTable } from "./telemetry/pricing.js";
 export { profiles } from "./transports/openai/profiles.js";

@@ -1,5 +1,12 @@
 import type { Field } from "./field.js";
-import { BACKPRESSURE_FIELDS, BREAKER_FIELDS, GLOBAL_FIELDS, RETRY_FIELDS, SCOPE_FIELDS } from "./schema.js";
+import {
+  BACKPRESSURE_FIELDS,
+  BREAKER_FIELDS,
+  EMBEDDING_FIELDS,
+  GLOBAL_FIELDS,
+  RETRY_FIELDS,
+  SCOPE_FIELDS,
+} from "./schema.js";
 import { PROCESS_FIELDS } from "./schema-process.js";
 import { SOURCE_FIELDS } from "./schema-source.js";
 import { accepted, type Notation, quoted, showValue } from "./values.js";
@@ -32,6 +39,7 @@ const GROUP_FIELDS: Readonly<Record<string, Readonly<Record<string, Field>>>> = 
 
 const TOP_FIELDS: Readonly<Record<string, Field>> = {
   ...SCOPE_FIELDS,
+  ...EMBEDDING_FIELDS,
   leaseTtlMs: PROCESS_FIELDS.leaseTtlMs,
   leaseRenewal: PROCESS_FIELDS.leaseRenewal,
 };

@@ -14,7 +14,6 @@ function without(today: string, ...fields: Field[]): readonly LaterField[] {
 
 const SCHEDULING_TODAY = "the scheduling options come with a later version and act as off today";
 const CACHE_TODAY = "the answer cache is not made from the environment yet: give `cache: new MemoryCache()` in code";
-const EMBEDDING_TODAY = "the embedding client comes with a later version";
 const REDIS_TODAY = "the Redis backends come with a later version";
 
 export const SOURCE_LATER: readonly LaterField[] = [
@@ -31,7 +30,7 @@ export const SOURCE_LATER: readonly LaterField[] = [
   },
 ];
 
-/** By group; "" = directly below the scope. */
+/** By group. */
 export const SCOPE_LATER: Readonly<Record<string, readonly LaterField[]>> = {
   SCHEDULING: without(
     SCHEDULING_TODAY,
@@ -59,13 +58,6 @@ export const SCOPE_LATER: Readonly<Record<string, readonly LaterField[]>> = {
       flag("COALESCE", false, "Equal calls in flight share one answer"),
     ),
   ],
-  "": without(
-    EMBEDDING_TODAY,
-    optional(integer("BATCH_SIZE", 0, "Texts per request", { min: 1, max: 100_000 }), "–"),
-    optional(integer("EXPECTED_DIM", 0, "Width every vector must have", { min: 1, max: 1_000_000 }), "–"),
-    flag("NORMALIZE", false, "Scale vectors to length 1"),
-    integer("CONCURRENCY", 1, "Batches in flight at once", { min: 1, max: 10_000 }),
-  ),
   BREAKER: without(
     "is ignored: a probe ends with its lease",
     optional(duration("PROBE_TTL_S", 0, "Accepted for old configurations; ignored"), "–"),

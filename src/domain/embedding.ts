@@ -1,5 +1,17 @@
 import type { Usage } from "./usage.js";
 
+/** How one embedding client works, every default filled in. */
+export interface EmbeddingConfig {
+  /** Texts per request; ≥ 1. */
+  readonly batchSize: number;
+  /** Width every vector must have; undefined = whatever comes. */
+  readonly expectedDim: number | undefined;
+  /** Scale every vector to length 1. */
+  readonly normalize: boolean;
+  /** Batches of one call in flight at once; ≥ 1. */
+  readonly concurrency: number;
+}
+
 /** One text's vector: what a source sent, exact. */
 export type Vector = Float32Array | readonly number[];
 
