@@ -287,6 +287,17 @@ describe("refusals", () => {
     ]);
   });
 
+  it("of base64 count inside a 200 too", async () => {
+    await using at = await bench((response, request) => {
+      const isRefused = request.body.encoding_format !== undefined;
+      const body = '{"error":{"message":"encoding_format is not supported","code":400}}';
+      if (isRefused) sendJson(response, 200, body);
+      else embeds()(response, request);
+    });
+    expect((await at.client.embed(["a 1"])).vectors).toEqual([vectorOf("a 1")]);
+    expect(at.server.seen.length).toBe(2);
+  });
+
   it("never show the key that the other side echoes", async () => {
     const key = "sk-canary-embedding-77aa";
     await using at = await bench(answers(refuse(`no such thing for ${key}`), 400));

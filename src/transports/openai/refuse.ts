@@ -23,7 +23,8 @@ export interface RefusedSend {
 export function refusalError(refusal: Refusal, send: RefusedSend): PolyGatewayError {
   const { source, context, wire, added, partial, refine } = send;
   const seen = classify(refusal, source, context.runtime.wallNow());
-  const own = refusedOwnParam(seen.code, refusal, added);
+  // Within an answer that has begun, nothing can be asked again.
+  const own = partial === undefined ? refusedOwnParam(seen.code, refusal, added) : undefined;
   if (own === undefined) {
     const verdict = refine === undefined ? seen : refine(seen, refusal);
     return errorOf(verdict, refusal, source, wire.redact, partial);
@@ -36,8 +37,9 @@ export function refusalError(refusal: Refusal, send: RefusedSend): PolyGatewayEr
 /** How a refusal may name a field of ours otherwise. */
 const ALSO_KNOWN_AS: Readonly<Record<string, RegExp>> = { encoding_format: /encoding[ _]?format|\bbase64\b/i };
 
-function refusedOwnParam(code: string, { statusCode, text }: Refusal, added: readonly string[]): string | undefined {
-  if (statusCode !== 400 && statusCode !== 422) return undefined;
+function refusedOwnParam(code: string, refusal: Refusal, added: readonly string[]): string | undefined {
+  const { statusCode, embedded, text } = refusal;
+  if (!embedded && statusCode !== 400 && statusCode !== 422) return undefined;
   if (code !== "bad_request" && code !== "unsupported_param") return undefined;
   return added.find((param) => ALSO_KNOWN_AS[param]?.test(text) ?? text.includes(param));
 }
