@@ -1,33 +1,31 @@
+import { Assembly, type GatewaySnapshot, processOptions } from "./assembly.js";
 import { MemoryCache } from "./backends/memory/cache.js";
-import { MemoryGovernor } from "./backends/memory/governor.js";
-import { createSystemRuntime } from "./backends/system.js";
 import { type ChatClient, createChatClient } from "./clients/chat.js";
 import { type ChatCache, createChatCache } from "./clients/chat-cache.js";
 import { createChatSharing } from "./clients/chat-sharing.js";
 import type { ChatStream } from "./clients/chat-stream.js";
-import { type DotEnvSource, type Env, loadEnv, type Overrides, processEnv, proxyEnvOf } from "./config/env.js";
-import { limitConflicts } from "./config/invariants.js";
-import type { GatewayOptions } from "./config/options.js";
+import { createEmbedder, type Embedder } from "./clients/embedding.js";
+import {
+  type DotEnvSource,
+  type EmbeddingOverrides,
+  type Env,
+  loadEmbeddingEnv,
+  loadEnv,
+  type Overrides,
+  processEnv,
+} from "./config/env.js";
+import type { EmbeddingOptions, GatewayOptions } from "./config/options.js";
 import { type ResolvedScope, resolveScope } from "./config/resolve.js";
-import type { ProcessSettings } from "./config/schema-process.js";
 import type { ChatRequest, ChatResponse } from "./domain/chat.js";
-import type { ScopeConfig } from "./domain/scope.js";
-import { ConfigError } from "./errors.js";
+import type { EmbedOptions, EmbedResult } from "./domain/embedding.js";
 import type { GovernEnvironment } from "./governance/call.js";
-import { Dispatcher } from "./governance/dispatcher.js";
-import { createWarn } from "./governance/warn.js";
-import type { Governor, ScopeSnapshot } from "./ports/governor.js";
-import type { Recorder } from "./ports/recorder.js";
-import type { Runtime } from "./ports/runtime.js";
-import type { ChatTransport } from "./ports/transport.js";
-import { createTelemetry, type TelemetryEmitter } from "./telemetry/emitter.js";
-import { JsonlRecorder } from "./telemetry/jsonl.js";
-import { PricingTable } from "./telemetry/pricing.js";
-import { SqliteRecorder } from "./telemetry/sqlite.js";
-import { createWorkerId } from "./telemetry/worker-id.js";
+import type { Governor } from "./ports/governor.js";
+import type { ChatTransport, EmbeddingTransport } from "./ports/transport.js";
 import { createOpenAiChatTransport } from "./transports/openai/chat.js";
+import { createOpenAiEmbeddingTransport } from "./transports/openai/embedding.js";
 import { profileFor, profiles } from "./transports/openai/profiles.js";
-import { createRedactor } from "./transports/redact.js";
+
+export type { GatewaySnapshot } from "./assembly.js";
 
 function cacheFor({ cache }: ResolvedScope, environment: GovernEnvironment): ChatCache | null {
   const { backend, maxBytes, ttlMs, namespace, salt } = cache;
@@ -36,22 +34,16 @@ function cacheFor({ cache }: ResolvedScope, environment: GovernEnvironment): Cha
   return store === null ? null : createChatCache(environment, store, { namespace, salt });
 }
 
-export interface FromEnvOptions extends DotEnvSource {
+export interface FromEnvOptions<ClientOverrides = Overrides> extends DotEnvSource {
   /** Default: the environment of this process. */
   readonly env?: Env;
   /** Win over the environment; groups field by field, `sources` as a whole. */
-  readonly overrides?: Overrides;
-}
-
-/** The scope's state plus what waits in this process (spec 11). */
-export interface GatewaySnapshot extends ScopeSnapshot {
-  readonly waiting: { readonly count: number; readonly oldestMs: number };
-  /** Permits this process holds, and those it lost while still working on them. */
-  readonly leases: { readonly live: number; readonly lost: number };
+  readonly overrides?: ClientOverrides;
 }
 
 /**
- * A governed client of one scope. Composition root: here, and only here, adapters are made and put together.
+ * A governed client of one scope. Composition root: here and in assembly.ts, and only there, adapters are made and put
+ * together.
  *
  * Constructing connects to nothing and throws ConfigError with every problem at once.
  */
@@ -59,48 +51,20 @@ export class GatewayClient {
   readonly scope: string;
   /** Give it to another client of this scope to share limits, breakers and queue. */
   readonly governor: Governor;
-  readonly #config: ScopeConfig;
+  readonly #assembly: Assembly<ChatTransport>;
   readonly #chat: ChatClient;
-  readonly #dispatcher: SharedDispatcher;
-  readonly #telemetry: TelemetryEmitter | null;
-  readonly #transport: ChatTransport;
-  readonly #runtime: Runtime;
-  #open = 0;
-  #closing: Promise<void> | null = null;
-  #whenIdle: (() => void) | null = null;
 
   constructor(options: GatewayOptions) {
     const resolved = resolveScope(options, { profiles, profileFor });
-    const { config } = resolved;
-    this.scope = config.scope;
-    this.#config = config;
-    this.#runtime = options.runtime ?? createSystemRuntime();
-    const worker = createWorkerId(this.#runtime);
-    this.governor = governorFor(options.governor, config, this.#runtime);
-    this.#dispatcher = shareDispatcher(this.governor, config, this.#runtime, worker);
-    this.#telemetry = telemetryFor(options, resolved, this.#runtime, worker);
-    this.#transport =
-      options.transport ??
-      createOpenAiChatTransport({
-        runtime: this.#runtime,
-        proxyEnv: options.proxyEnv ?? proxyEnvOf(processEnv()),
-      });
-    const environment = {
-      config,
-      runtime: this.#runtime,
-      dispatcher: this.#dispatcher.dispatcher,
-      telemetry: this.#telemetry,
-      pricing: options.pricing ?? null,
-      selector: typeof options.selector === "object" ? options.selector : null,
-      warn: createWarn(this.#runtime),
-    };
+    const assembly = new Assembly<ChatTransport>(options, resolved, createOpenAiChatTransport);
+    const { environment, transport } = assembly;
+    this.scope = resolved.config.scope;
+    this.governor = assembly.governor;
+    this.#assembly = assembly;
     this.#chat = createChatClient(
       environment,
-      this.#transport,
-      {
-        enter: () => this.#enter(),
-        leave: () => this.#leave(),
-      },
+      transport,
+      assembly,
       cacheFor(resolved, environment),
       resolved.cache.coalesce ? createChatSharing(environment, resolved.cache) : null,
     );
@@ -122,7 +86,7 @@ export class GatewayClient {
 
   /** Models of the enabled sources. */
   get models(): readonly string[] {
-    return [...new Set(this.#config.sources.map((source) => source.model))];
+    return this.#assembly.models;
   }
 
   /**
@@ -144,127 +108,92 @@ export class GatewayClient {
    * is kept elsewhere: `await` fits both. Throws or rejects with GovernanceBackendError.
    */
   snapshot(): GatewaySnapshot | Promise<GatewaySnapshot> {
-    const { dispatcher } = this.#dispatcher;
-    const complete = (scope: ScopeSnapshot): GatewaySnapshot => ({
-      ...scope,
-      waiting: dispatcher.waiting(),
-      leases: dispatcher.leases(),
-    });
-    const scope = dispatcher.snapshot();
-    return scope instanceof Promise ? scope.then(complete) : complete(scope);
+    return this.#assembly.snapshot();
   }
 
   /** Waits for the calls in flight, writes the telemetry and closes the sockets. New calls are refused. */
   close(): Promise<void> {
-    this.#closing ??= this.#close();
-    return this.#closing;
+    return this.#assembly.close();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }
-
-  async #close(): Promise<void> {
-    if (this.#open > 0) await new Promise<void>((resolve) => (this.#whenIdle = resolve));
-    await this.#telemetry?.close();
-    await this.#transport.close();
-    // The last permits are still on their way back.
-    await this.#dispatcher.dispatcher.told();
-    this.#dispatcher.release();
-  }
-
-  #enter(): void {
-    if (this.#closing !== null) {
-      throw new ConfigError([
-        { key: `client of scope ${this.scope}`, problem: "is closed", remedy: "Make the call before close()." },
-      ]);
-    }
-    this.#open += 1;
-  }
-
-  #leave(): void {
-    this.#open -= 1;
-    if (this.#open === 0) this.#whenIdle?.();
-  }
 }
 
-function governorFor(given: Governor | undefined, config: ScopeConfig, runtime: Runtime): Governor {
-  if (given === undefined) return new MemoryGovernor({ ...config, runtime });
-  if (given.scope !== config.scope) {
-    throw new ConfigError([
-      {
-        key: "governor",
-        value: given.scope,
-        problem: `governs scope ${given.scope}, the client is of scope ${config.scope}`,
-        remedy: "Give the client a governor of its own scope.",
-      },
-    ]);
+/**
+ * A governed client that turns texts into vectors: limits, retries, failover and telemetry as for chat, a call of its
+ * own for every batch of texts (spec 06).
+ *
+ * Constructing connects to nothing and throws ConfigError with every problem at once.
+ */
+export class EmbeddingClient {
+  readonly scope: string;
+  /** Give it to another client of this scope to share limits, breakers and queue. */
+  readonly governor: Governor;
+  readonly #assembly: Assembly<EmbeddingTransport>;
+  readonly #embedder: Embedder;
+
+  constructor(options: EmbeddingOptions) {
+    const resolved = resolveScope(options, { profiles, profileFor, client: "embedding" });
+    const assembly = new Assembly<EmbeddingTransport>(options, resolved, createOpenAiEmbeddingTransport);
+    this.scope = resolved.config.scope;
+    this.governor = assembly.governor;
+    this.#assembly = assembly;
+    this.#embedder = createEmbedder(assembly.environment, assembly.transport, assembly, resolved.embedding!);
   }
-  if (given instanceof MemoryGovernor) {
-    const problems = limitConflicts(config, { ...config, sources: given.sources, global: given.global });
-    if (problems.length > 0) throw new ConfigError(problems);
+
+  /**
+   * Reads `{SCOPE}__…`, `BATCH_SIZE` among them, and the process-wide `PGW_…` keys (docs/configuration.md), like
+   * `GatewayClient.fromEnv`. Throws ConfigError with every problem by its key.
+   */
+  static fromEnv(
+    scope: string,
+    { env = processEnv(), overrides, ...source }: FromEnvOptions<EmbeddingOverrides> = {},
+  ): EmbeddingClient {
+    const loaded = loadEmbeddingEnv(scope, env, {
+      ...source,
+      ...(overrides === undefined ? {} : { overrides }),
+      profiles,
+      profileFor,
+    });
+    return new EmbeddingClient({ ...processOptions(loaded.process), ...loaded.options });
   }
-  return given;
-}
 
-interface SharedDispatcher {
-  readonly dispatcher: Dispatcher;
-  release(): void;
-}
-
-/** Clients that share a governor share its queue, so that order and limits hold over all of them. */
-const dispatchers = new WeakMap<Governor, { dispatcher: Dispatcher; users: number }>();
-
-function shareDispatcher(governor: Governor, config: ScopeConfig, runtime: Runtime, worker: string): SharedDispatcher {
-  let shared = dispatchers.get(governor);
-  if (shared === undefined) {
-    const { leaseTtlMs, leaseRenewal } = config;
-    const warn = createWarn(runtime);
-    shared = { dispatcher: new Dispatcher({ governor, runtime, worker, leaseTtlMs, leaseRenewal, warn }), users: 0 };
-    dispatchers.set(governor, shared);
+  /** Models of the enabled sources. */
+  get models(): readonly string[] {
+    return this.#assembly.models;
   }
-  const { dispatcher } = shared;
-  shared.users += 1;
-  return {
-    dispatcher,
-    release() {
-      shared.users -= 1;
-      if (shared.users > 0) return;
-      dispatchers.delete(governor);
-      dispatcher.close();
-    },
-  };
-}
 
-function telemetryFor(
-  options: GatewayOptions,
-  { config, telemetry }: ResolvedScope,
-  runtime: Runtime,
-  worker: string,
-): TelemetryEmitter | null {
-  const given = options.telemetry ?? "none";
-  if (given === "none") return null;
-  const recorders = Array.isArray(given) ? (given as readonly Recorder[]) : [given as Recorder];
-  if (recorders.length === 0) return null;
-  const redact = createRedactor(...config.sources);
-  return createTelemetry({ recorders, runtime, worker, redact, ...telemetry });
-}
+  /**
+   * Embeds texts in batches of `batchSize` and resolves with one vector per text, in their order. The first batch that
+   * fails fails the call and cancels the others. The list is copied; an empty one resolves at once with no vectors.
+   *
+   * Rejects with RequestRejectedError (also for a text that is no string, empty, or not well-formed, with
+   * `details.index`), ResultInvalidError when an answer isn't exactly one good vector per text, a
+   * GatewayUnavailableError ("try later"), SourceNotConfiguredError, or exactly the reason of the caller's signal.
+   */
+  embed(
+    texts: readonly string[],
+    options: EmbedOptions & { readonly vectors: "float32" },
+  ): Promise<EmbedResult<Float32Array>>;
+  embed(texts: readonly string[], options?: EmbedOptions & { readonly vectors?: "number" }): Promise<EmbedResult>;
+  embed(texts: readonly string[], options?: EmbedOptions): Promise<EmbedResult<number[] | Float32Array>>;
+  embed(texts: readonly string[], options?: EmbedOptions): Promise<EmbedResult<number[] | Float32Array>> {
+    return this.#embedder.embed(texts, options);
+  }
 
-/** What the process-wide settings add to a client made from the environment. */
-function processOptions(settings: ProcessSettings): Partial<GatewayOptions> {
-  const runtime = createSystemRuntime({ level: settings.logLevel });
-  const recorders = (settings.telemetryBackends ?? []).map((backend) =>
-    backend === "jsonl" ? new JsonlRecorder(settings.jsonlPath) : new SqliteRecorder(settings.sqlitePath),
-  );
-  return {
-    runtime,
-    ...(recorders.length === 0 ? {} : { telemetry: recorders }),
-    ...(settings.pricingPath === undefined ? {} : { pricing: pricingFrom(settings.pricingPath, runtime) }),
-  };
-}
+  /** What is used, what is broken and who waits, right now; see `GatewayClient.snapshot`. */
+  snapshot(): GatewaySnapshot | Promise<GatewaySnapshot> {
+    return this.#assembly.snapshot();
+  }
 
-function pricingFrom(path: string, runtime: Runtime): PricingTable {
-  const pricing = PricingTable.fromFile(path);
-  pricing.onUnknownModel((model) => runtime.log("warn", `${path} has no price for ${model}: its cost stays unknown`));
-  return pricing;
+  /** Waits for the calls in flight, writes the telemetry and closes the sockets. New calls are refused. */
+  close(): Promise<void> {
+    return this.#assembly.close();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
 }

@@ -1,5 +1,5 @@
 /**
- * PolyGateway: governed LLM calls. Start with `GatewayClient`.
+ * PolyGateway: governed LLM calls. Start with `GatewayClient`, or with `EmbeddingClient` for vectors.
  */
 
 // For everyone
@@ -12,11 +12,13 @@ export type {
   BackpressureOptions,
   BreakerOptions,
   CacheOptions,
+  EmbeddingOptions,
   GatewayOptions,
   LimitOptions,
   PricingSource,
   ProxyEnv,
   RetryOptions,
+  ScopeOptions,
   SourceOptions,
   TelemetryOptions,
 } from "./config/options.js";
@@ -32,6 +34,7 @@ export type {
   Sampling,
   ToolCall,
 } from "./domain/chat.js";
+export type { EmbeddedBatch, EmbeddingCompletion, EmbedOptions, EmbedResult, Vector } from "./domain/embedding.js";
 export type { ProviderProfile, StructuredOutputMode } from "./domain/profile.js";
 export type { CallRecord, OpenAttempt, OperationKind, RecordOutcome } from "./domain/record.js";
 export { Secret } from "./domain/secret.js";
@@ -56,7 +59,7 @@ export {
   TransientError,
   type UnavailableReason,
 } from "./errors.js";
-export { type FromEnvOptions, GatewayClient, type GatewaySnapshot } from "./gateway.js";
+export { EmbeddingClient, type FromEnvOptions, GatewayClient, type GatewaySnapshot } from "./gateway.js";
 export { gatherBounded } from "./gather-bounded.js";
 export type { AnswerCache, CachedAnswer } from "./ports/cache.js";
 export type {
@@ -79,7 +82,14 @@ export type {
 export type { CaptureMode, Recorder, RecorderStats } from "./ports/recorder.js";
 export type { CancelTimer, LogLevel, Runtime } from "./ports/runtime.js";
 export type { Selector } from "./ports/selector.js";
-export type { AttemptContext, ChatAttempt, ChatSink, ChatTransport } from "./ports/transport.js";
+export type {
+  AttemptContext,
+  ChatAttempt,
+  ChatSink,
+  ChatTransport,
+  EmbeddingAttempt,
+  EmbeddingTransport,
+} from "./ports/transport.js";
 export { JsonlRecorder } from "./telemetry/jsonl.js";
 export { PricingTable } from "./telemetry/pricing.js";
 export { profiles } from "./transports/openai/profiles.js";

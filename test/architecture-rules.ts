@@ -27,7 +27,9 @@ export const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   config: INNER,
   structured: INNER,
   clients: LOWER,
-  gateway: [...LOWER, "clients"],
+  // The composition root in two files: what all clients share, and the clients themselves.
+  assembly: [...LOWER, "clients"],
+  gateway: [...LOWER, "clients", "assembly"],
   batch: [...LOWER, "clients", "gateway"],
   testing: [...INNER, "backends"],
   index: [...LOWER, "clients", "gateway", "batch"],

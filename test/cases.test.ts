@@ -5,6 +5,7 @@ import { type SimulatedProvider, startSimulatedProvider, type UpstreamScript } f
 import { call, replyOf, until, type Way } from "./support/calls.js";
 import { checkOutcome, checkRows } from "./support/case-check.js";
 import { CANARY_KEY, caseClient, requestOf, sourceOf, timeoutsOf } from "./support/case-client.js";
+import { checkEmbedded, embedCase, embeddingClient, isEmbeddingCase } from "./support/case-embedding.js";
 import { type CaseRecord, caseRecords, type SequenceCase, type UpstreamCase } from "./support/case-records.js";
 import { checkSequence, runSequence } from "./support/case-sequence.js";
 import { skippedCases } from "./support/case-skips.js";
@@ -15,7 +16,9 @@ import { skippedCases } from "./support/case-skips.js";
  */
 
 const chosen = caseRecords.filter(({ id }) => !skippedCases.has(id));
-const upstreamCases = chosen.filter((record): record is UpstreamCase => record.kind === "upstream");
+const upstreams = chosen.filter((record): record is UpstreamCase => record.kind === "upstream");
+const upstreamCases = upstreams.filter((record) => !isEmbeddingCase(record));
+const embeddingCases = upstreams.filter(isEmbeddingCase);
 const sequenceCases = chosen.filter((record): record is SequenceCase => record.kind === "sequence");
 
 /** These must all run, whatever the list of skips says. */
@@ -49,7 +52,7 @@ async function replaying(script: UpstreamScript): Promise<SimulatedProvider> {
   return provider;
 }
 
-async function expectNothingLeft(client: GatewayClient): Promise<void> {
+async function expectNothingLeft(client: Pick<GatewayClient, "snapshot">): Promise<void> {
   const { sources, waiting, leases } = await client.snapshot();
   expect(sources.map((source) => source.inflight)).toEqual(sources.map(() => 0));
   expect(sources.some((source) => source.probeInFlight)).toBe(false);
@@ -83,14 +86,28 @@ async function runUpstream(record: UpstreamCase, way: Way): Promise<void> {
   await client.close();
 }
 
+async function runEmbedding(record: UpstreamCase): Promise<void> {
+  await using provider = await replaying(scaled(record));
+  const { client, recorder } = embeddingClient(record, sourceFor(record, provider));
+  checkEmbedded(await embedCase(client, record), record.expect);
+  await expectNothingLeft(client);
+  const { arrived } = provider.stats();
+  expect(arrived).toBe(1);
+  expect(provider.ledger()[0]).toMatchObject({ path: record.request.path });
+  checkRows(recorder.rows, arrived, record.expect);
+  const completionTokens = record.expect.outcome === "rejected" ? null : 0;
+  expect(recorder.rows).toMatchObject([{ operation: "embedding", completionTokens, sampling: null }]);
+  await client.close();
+}
+
 describe("the records", () => {
   it("run, but for those that are listed with what they wait for", () => {
-    const ran = new Set<string>([...upstreamCases, ...sequenceCases].map(({ id }) => id));
+    const ran = new Set<string>([...upstreamCases, ...embeddingCases, ...sequenceCases].map(({ id }) => id));
     const leftOut = caseRecords.filter(({ id }) => !ran.has(id)).map(({ id }) => id);
     expect(leftOut.sort()).toEqual([...skippedCases.keys()].sort());
     const missing = (record: CaseRecord) => MANDATORY.has(record.family) && !ran.has(record.id);
     expect(caseRecords.filter(missing)).toEqual([]);
-    expect(ran.size).toBe(109);
+    expect(ran.size).toBe(118);
   });
 
   it("have ids of their own", () => {
@@ -102,6 +119,12 @@ const runs = upstreamCases.flatMap((record) => waysOf(record).map((way) => [reco
 
 describe("one attempt", () => {
   it.concurrent.each(runs)("%s through %s()", (_id, way, record) => runUpstream(record, way));
+});
+
+describe("one batch of texts", () => {
+  it.concurrent.each(embeddingCases.map((record) => [record.id, record] as const))("%s", (_id, record) =>
+    runEmbedding(record),
+  );
 });
 
 describe("the same source again", () => {

@@ -1,7 +1,9 @@
 import type { EnvInspection } from "../config/env.js";
+import type { EmbeddingOptions, GatewayOptions } from "../config/options.js";
 import type { ScopeConfig } from "../domain/scope.js";
 import { GatewayUnavailableError, PolyGatewayError, ResultInvalidError } from "../errors.js";
-import { GatewayClient } from "../gateway.js";
+import { EmbeddingClient, GatewayClient } from "../gateway.js";
+import { formatDuration } from "./format.js";
 
 /** What one source said to one tiny question. */
 export interface LiveAnswer {
@@ -21,30 +23,42 @@ const LONGEST_MS = 60_000;
 
 /** Asks each enabled source once, side by side, each through a client that knows this source alone. */
 export async function askSources(
-  { options }: EnvInspection,
+  { options, client }: EnvInspection,
   config: ScopeConfig,
   signal: AbortSignal,
 ): Promise<LiveAnswer[]> {
-  return Promise.all(config.sources.map(({ name }) => askSource(options, name, signal)));
-}
-
-async function askSource(options: EnvInspection["options"], name: string, signal: AbortSignal): Promise<LiveAnswer> {
-  const client = new GatewayClient({
+  const ask = client === "embedding" ? askForVector : askForText;
+  const of = (name: string): EnvInspection["options"] => ({
     ...options,
     sources: options.sources.filter((source) => source.name === name),
     retry: { ...options.retry, maxAttempts: 1 },
     telemetry: "none",
   });
+  return Promise.all(config.sources.map(({ name }) => askSource(name, () => ask(of(name), name, signal), signal)));
+}
+
+async function askSource(name: string, ask: () => Promise<LiveAnswer>, signal: AbortSignal): Promise<LiveAnswer> {
   try {
-    const request = { messages: QUESTION, sampling: { maxTokens: MAX_TOKENS }, deadlineMs: LONGEST_MS, signal };
-    const { modelReported, latencyMs } = await client.chat(request);
-    return { source: name, ok: true, modelReported, latencyMs, remark: null };
+    return await ask();
   } catch (error) {
     if (signal.aborted) throw error;
     return unanswered(name, error);
-  } finally {
-    await client.close();
   }
+}
+
+async function askForText(options: GatewayOptions, source: string, signal: AbortSignal): Promise<LiveAnswer> {
+  await using client = new GatewayClient(options);
+  const request = { messages: QUESTION, sampling: { maxTokens: MAX_TOKENS }, deadlineMs: LONGEST_MS, signal };
+  const { modelReported, latencyMs } = await client.chat(request);
+  return { source, ok: true, modelReported, latencyMs, remark: null };
+}
+
+async function askForVector(options: GatewayOptions, source: string, signal: AbortSignal): Promise<LiveAnswer> {
+  // Read as the options of an embedding client, so they have its fields too.
+  await using client = new EmbeddingClient(options as GatewayOptions & EmbeddingOptions);
+  const { dim, latencyMs = 0 } = await client.embed(["ok"], { deadlineMs: LONGEST_MS, signal });
+  const remark = `answered in ${formatDuration(latencyMs)} with a vector of ${dim} dimensions`;
+  return { source, ok: true, modelReported: null, latencyMs, remark };
 }
 
 function unanswered(source: string, error: unknown): LiveAnswer {

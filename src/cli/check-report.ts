@@ -1,5 +1,6 @@
 import type { EnvInspection } from "../config/env.js";
 import type { ConfigNote } from "../config/invariants.js";
+import type { EmbeddingConfig } from "../domain/embedding.js";
 import type { ScopeConfig } from "../domain/scope.js";
 import type { ConfigProblem } from "../errors.js";
 import type { sqliteAvailable } from "../telemetry/sqlite.js";
@@ -8,6 +9,8 @@ import type { sqliteAvailable } from "../telemetry/sqlite.js";
 export interface CheckedScope {
   readonly inspection: EnvInspection;
   readonly config: ScopeConfig;
+  /** null: a scope for chat. */
+  readonly embedding: EmbeddingConfig | null;
 }
 
 /** Everything `check` found out. */

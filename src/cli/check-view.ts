@@ -1,10 +1,11 @@
 import type { ConfigNote } from "../config/invariants.js";
+import type { EmbeddingConfig } from "../domain/embedding.js";
 import type { ScopeConfig } from "../domain/scope.js";
 import type { LimitConfig, SourceConfig } from "../domain/source.js";
 import type { ConfigProblem } from "../errors.js";
 import { describePace, requestPace } from "./check-limits.js";
 import type { LiveAnswer } from "./check-live.js";
-import type { CheckReport } from "./check-report.js";
+import type { CheckedScope, CheckReport } from "./check-report.js";
 import { formatCount, formatDuration } from "./format.js";
 import { tableLines } from "./table.js";
 import { printable, type Style } from "./terminal.js";
@@ -15,7 +16,7 @@ export function configurationLines(report: CheckReport, style: Style): string[] 
   return [
     `Node ${report.nodeVersion} · environment${report.envFile === null ? "" : ` and ${printable(report.envFile)}`}`,
     telemetryLine(report),
-    ...good.flatMap(({ config }) => ["", ...scopeLines(config, style)]),
+    ...good.flatMap((scope) => ["", ...scopeLines(scope, style)]),
     "",
   ];
 }
@@ -34,11 +35,12 @@ function telemetryLine({ scopes, sqlite }: CheckReport): string {
   return `Telemetry: ${stores.join(", ")}${chosen}`;
 }
 
-function scopeLines(config: ScopeConfig, style: Style): string[] {
+function scopeLines({ config, embedding }: CheckedScope, style: Style): string[] {
   const { retry, breaker, backpressure } = config;
   return [
     style.bold(`Scope ${printable(config.scope)}`),
     ...indent(sourceTable(config.sources)),
+    ...(embedding === null ? [] : [embeddingLine(embedding)]),
     ...limitLines("all sources", config.global, false),
     ...config.sources.flatMap((source) => limitLines(source.name, source, true)),
     ...selectorLines(config),
@@ -46,6 +48,12 @@ function scopeLines(config: ScopeConfig, style: Style): string[] {
     `  breaker: opens after ${breaker.failThreshold} failures in a row or ${breaker.failRate * 100} % of at least ${breaker.minSamples} in ${formatDuration(breaker.windowMs)}, for ${formatDuration(breaker.cooldownMs)} to ${formatDuration(breaker.cooldownMaxMs)}`,
     `  waiting: full quota ${backpressure.quotaFull}, open breakers ${backpressure.whenOpen}, stall window ${formatDuration(backpressure.stallWindowMs)}`,
   ];
+}
+
+function embeddingLine({ batchSize, expectedDim, normalize, concurrency }: EmbeddingConfig): string {
+  const width = expectedDim === undefined ? "any width" : `width ${formatCount(expectedDim)}`;
+  const atOnce = `${formatCount(concurrency)} ${concurrency === 1 ? "batch" : "batches"} of a call at once`;
+  return `  embeddings: ${formatCount(batchSize)} texts a request, ${atOnce}, ${width}${normalize ? ", scaled to length 1" : ""}`;
 }
 
 function selectorLines({ selector, sources }: ScopeConfig): string[] {

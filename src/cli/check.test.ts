@@ -97,6 +97,10 @@ beforeAll(async () => {
       return;
     }
     response.writeHead(200, { "content-type": "application/json" });
+    if (request.url === "/v1/embeddings") {
+      response.end('{"data":[{"index":0,"embedding":[0.25,1,2]}],"usage":{"prompt_tokens":1,"total_tokens":1}}');
+      return;
+    }
     response.end(
       JSON.stringify({
         model: "m-2025",
@@ -134,4 +138,34 @@ test("--live asks nobody while something is wrong", async () => {
   const { error } = await check({ ...GOOD, LLM__QWEN__1__BASE_URL: `${origin}/v1`, LLM__QWEN__1__RPM: "x" }, "--live");
   expect((error as CliError).message).toContain("No source was asked");
   expect(asked).toBe(0);
+});
+
+const EMBED = {
+  EMBED__A__1__BASE_URL: "http://127.0.0.1:9/v1",
+  EMBED__A__1__API_KEY: KEY,
+  EMBED__A__1__MODEL: "e",
+  EMBED__BATCH_SIZE: "1000",
+};
+
+test("a scope with a batch size is one for embeddings, and its own settings are shown", async () => {
+  const more = { EMBED__NORMALIZE: "on", EMBED__EXPECTED_DIM: "1024", EMBED__CONCURRENCY: "3" };
+  const { output, error } = await check({ ...GOOD, ...EMBED, ...more });
+  expect(error).toBeUndefined();
+  expect(output).toMatch(
+    /Scope EMBED[\s\S]*embeddings: 1.?000 texts a request, 3 batches of a call at once, width 1.?024, scaled/,
+  );
+  expect(output).not.toMatch(/later version|EmbeddingClient alone/);
+  const broken = await check({ ...GOOD, ...EMBED, EMBED__BATCH_SIZE: "many", EMBED__A__1__EXTRA_BODY: "{}" });
+  expect((broken.error as CliError).exitCode).toBe(1);
+  expect(broken.output).toContain("EMBED__BATCH_SIZE");
+});
+
+test("--live asks a source of embeddings for a vector", async () => {
+  const env = { ...EMBED, EMBED__A__1__BASE_URL: `${origin}/v1` };
+  const { output, error } = await check(env, "--live");
+  expect(error).toBeUndefined();
+  expect(output).toMatch(/✓ a_1: answered in .* with a vector of 3 dimensions/);
+  const wrong = await check({ ...env, EMBED__EXPECTED_DIM: "4" }, "--live");
+  expect((wrong.error as CliError).exitCode).toBe(1);
+  expect(wrong.output).toMatch(/✗ a_1: .*4 are expected/);
 });

@@ -75,8 +75,9 @@ function inspectAll(flags: CheckFlags, terminal: Terminal): CheckReport {
   const names = flags.scope !== undefined ? [flags.scope] : found.length > 0 ? found : ["LLM"];
   const context = { profiles, profileFor };
   const scopes = names.map((name): CheckedScope => {
-    const inspection = inspectEnv(name, terminal.env, { ...source, ...context });
-    return { inspection, config: inspectScope(inspection.options, context).config };
+    const inspection = inspectEnv(name, terminal.env, { ...source, ...context, client: "any" });
+    const { config, embedding } = inspectScope(inspection.options, { ...context, client: inspection.client });
+    return { inspection, config, embedding };
   });
   const pricing = pricingProblems(scopes[0]?.inspection.process.pricingPath);
   return {
@@ -127,8 +128,9 @@ function asJson(report: CheckReport, answers: ReadonlyMap<string, LiveAnswer[]> 
     ok: report.problems.length === 0 && [...(answers?.values() ?? [])].flat().every(({ ok }) => ok),
     ...rest,
     process: scopes[0]?.inspection.process ?? null,
-    scopes: scopes.map(({ config }) => ({
+    scopes: scopes.map(({ config, embedding }) => ({
       ...config,
+      embedding,
       // A RegExp has no JSON form of its own; the masked key comes from Secret itself.
       sources: config.sources.map((source) => ({
         ...source,

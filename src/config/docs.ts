@@ -1,5 +1,5 @@
 import type { Field } from "./field.js";
-import { FLAT_NAMES, GROUPS, SCOPE_FIELDS } from "./schema.js";
+import { EMBEDDING_FIELDS, FLAT_NAMES, GROUPS, SCOPE_FIELDS } from "./schema.js";
 import { type LaterField, PROCESS_LATER, SCOPE_LATER, SOURCE_LATER } from "./schema-later.js";
 import { PROCESS_FIELDS } from "./schema-process.js";
 import { SOURCE_FIELDS } from "./schema-source.js";
@@ -64,6 +64,12 @@ function sections(): Section[] {
     },
     ...groups,
     {
+      title: "Embeddings",
+      intro: "Read by `EmbeddingClient` alone; a scope with a `BATCH_SIZE` is one for embeddings.",
+      prefix: "{SCOPE}__",
+      rows: rows(EMBEDDING_FIELDS),
+    },
+    {
       title: "Process wide",
       intro: "Whatever the scope.",
       prefix: "",
@@ -73,7 +79,7 @@ function sections(): Section[] {
       title: "Known names without effect today",
       intro: "Accepted and checked, so that a configuration can already hold them; `polygateway check` says so.",
       prefix: "{SCOPE}__",
-      rows: [...laterGroup("SCHEDULING"), ...laterRows(SCOPE_LATER[""])],
+      rows: laterGroup("SCHEDULING"),
     },
   ];
 }
@@ -201,7 +207,7 @@ function exampleLine(section: Section, { field, later }: Row): string {
   const about = `# ${field.text} (${accepted(field, "seconds")})${later ? `; today: ${later.today}` : ""}`;
   const value = EXAMPLE_VALUES[field.env ?? ""];
   if (field.required && value !== undefined) return `${about}\n${key}=${value}`;
-  return `${about}\n# ${key}=${defaultOf(field)}`;
+  return `${about}\n# ${key}=${field.required ? "" : defaultOf(field)}`;
 }
 
 /** The text of .env.example. */

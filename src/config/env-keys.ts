@@ -1,7 +1,7 @@
 import { didYouMean } from "./did-you-mean.js";
 import type { Field } from "./field.js";
 import { fieldOf, parsePath } from "./labels.js";
-import { FLAT_NAMES, GROUPS, SCOPE_FIELDS } from "./schema.js";
+import { EMBEDDING_FIELDS, FLAT_NAMES, GROUPS, SCOPE_FIELDS } from "./schema.js";
 import { type LaterField, SCOPE_LATER, SOURCE_LATER } from "./schema-later.js";
 import { SOURCE_FIELDS } from "./schema-source.js";
 
@@ -44,7 +44,7 @@ function byEnvName(fields: Readonly<Record<string, Field>>): ReadonlyMap<string,
 }
 
 const SOURCE_KEYS = byEnvName(SOURCE_FIELDS);
-const SCOPE_KEYS = byEnvName(SCOPE_FIELDS);
+const SCOPE_KEYS = byEnvName({ ...SCOPE_FIELDS, ...EMBEDDING_FIELDS });
 const GROUP_KEYS = new Map(Object.entries(GROUPS).map(([group, { fields }]) => [group, byEnvName(fields)]));
 
 function laterKey(list: readonly LaterField[] | undefined, name: string): LaterField | undefined {
@@ -57,9 +57,7 @@ const SOURCE_NAMES = [...SOURCE_KEYS.keys(), ...SOURCE_LATER.map(({ field }) => 
 const SCOPE_NAMES = [
   ...SCOPE_KEYS.keys(),
   ...[...GROUP_KEYS].flatMap(([group, keys]) => [...keys.keys()].map((name) => `${group}__${name}`)),
-  ...Object.entries(SCOPE_LATER).flatMap(([group, list]) =>
-    list.map(({ field }) => (group === "" ? (field.env ?? "") : `${group}__${field.env}`)),
-  ),
+  ...Object.entries(SCOPE_LATER).flatMap(([group, list]) => list.map(({ field }) => `${group}__${field.env}`)),
 ];
 
 /** Reads the part of a name behind `{SCOPE}__`. */
@@ -79,9 +77,7 @@ export function readScopeKey(scope: string, rest: string): ScopeKey {
     if (later) return { kind: "later", later };
   }
   const named = parts.length === 1 ? SCOPE_KEYS.get(first) : undefined;
-  if (named) return { kind: "option", path: named.option, field: named.field };
-  const later = parts.length === 1 ? laterKey(SCOPE_LATER[""], first) : undefined;
-  return later ? { kind: "later", later } : unknownScopeKey(scope, rest, parts);
+  return named ? { kind: "option", path: named.option, field: named.field } : unknownScopeKey(scope, rest, parts);
 }
 
 function readSourceKey(scope: string, provider: string, number: string, name: string): ScopeKey {

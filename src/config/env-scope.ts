@@ -9,7 +9,7 @@ import { accepted, printable } from "./values.js";
 
 export interface ScopeReading {
   /** Option path → parsed value, e.g. `sources[0].rpm` → 60. */
-  readonly values: ReadonlyMap<string, unknown>;
+  readonly values: Map<string, unknown>;
   /** Option path → what was given for it. */
   readonly given: Map<string, GivenText>;
   /** Option paths that are reported as broken. */

@@ -6,8 +6,9 @@ import { type Env, type EnvReading, startReading } from "./env-reading.js";
 import { missingScopeRemedy, readScope, type ScopeReading } from "./env-scope.js";
 import type { ConfigNote } from "./invariants.js";
 import { codeLabels, fieldOf, type Labels, lookUp, written } from "./labels.js";
-import type { GatewayOptions, ProxyEnv } from "./options.js";
-import { inspectScope, type ResolveContext } from "./resolve.js";
+import type { EmbeddingOptions, GatewayOptions, ProxyEnv } from "./options.js";
+import { type ClientKind, inspectScope, type ResolveContext } from "./resolve.js";
+import { EMBEDDING_FIELDS } from "./schema.js";
 import type { ProcessSettings } from "./schema-process.js";
 import { accepted, isPlainObject, NAME_PATTERN, printable } from "./values.js";
 
@@ -25,19 +26,25 @@ export interface DotEnvSource {
   readonly readFile?: (path: string) => string;
 }
 
+export type EmbeddingOverrides = Partial<Omit<EmbeddingOptions, "scope">>;
+
 export interface EnvSettings extends DotEnvSource, Pick<ResolveContext, "profiles" | "profileFor"> {
+  /** What the scope is read for; `any`: for embeddings when it has a BATCH_SIZE. Default `chat`. */
+  readonly client?: ClientKind | "any";
   /** Win over the environment; the groups (`retry`, `global`, …) field by field, `sources` as a whole. */
-  readonly overrides?: Overrides;
+  readonly overrides?: Overrides | EmbeddingOverrides;
 }
 
-export interface LoadedEnv {
+export interface LoadedEnv<Options = GatewayOptions> {
   /** Ready for the constructor of a client: environment and overrides, only what was given. */
-  readonly options: GatewayOptions;
+  readonly options: Options;
   readonly process: ProcessSettings;
   readonly notes: readonly ConfigNote[];
 }
 
 export interface EnvInspection extends LoadedEnv {
+  /** Which client `options` are for; those of an embedding client have its fields too. */
+  readonly client: ClientKind;
   /** Empty = `options` may be used. */
   readonly problems: readonly ConfigProblem[];
 }
@@ -57,6 +64,12 @@ export function loadEnv(scope: string, env: Env, settings: EnvSettings = {}): Lo
   return loaded;
 }
 
+/** The same for an embedding client. */
+export function loadEmbeddingEnv(scope: string, env: Env, settings: EnvSettings = {}): LoadedEnv<EmbeddingOptions> {
+  // Its fields were read and checked as those of an embedding client.
+  return loadEnv(scope, env, { ...settings, client: "embedding" }) as LoadedEnv<GatewayOptions & EmbeddingOptions>;
+}
+
 /** The same without throwing, for those who show problems beside other things. */
 export function inspectEnv(scope: string, env: Env, settings: EnvSettings = {}): EnvInspection {
   const reading = startReading(environment(env, settings), settings.readFile);
@@ -64,13 +77,17 @@ export function inspectEnv(scope: string, env: Env, settings: EnvSettings = {}):
   const process = readProcess(reading);
   const read = withProcess(readScope(reading, scope), process);
   const overrides = isPlainObject(settings.overrides) ? settings.overrides : {};
+  const client = clientOf(settings, read);
+  if (client === "chat") leaveOutEmbedding(reading, read);
+  else leaveOutCache(reading, read);
   const options = { proxyEnv: proxyEnvOf(reading.env), ...merged(optionsOf(scope, read), overrides) };
   const isOverridden = (path: string): boolean => lookUp(overrides, path) !== undefined;
   reportScope(reading, scope, read, isOverridden("sources"));
   const broken = new Set([...read.broken].filter((path) => !isOverridden(path)));
   const labels = envLabels(scope, read, overrides);
-  const inspected = inspectScope(options, { ...settings, labels, broken });
+  const inspected = inspectScope(options, { ...settings, client, labels, broken });
   return {
+    client,
     options,
     process: process.settings,
     notes: [...reading.notes, ...inspected.notes],
@@ -106,6 +123,41 @@ function reportLines(reading: EnvReading, scope: string, env: Env, source: DotEn
           : `is set in lines ${earlier} and ${line} ${where}`,
       remedy: earlier === undefined ? `Write ${printable(name)}=value.` : "Keep one of the lines.",
     });
+  }
+}
+
+function clientOf({ client = "chat" }: EnvSettings, read: ScopeReading): ClientKind {
+  if (client !== "any") return client;
+  return read.given.has("batchSize") ? "embedding" : "chat";
+}
+
+/** A chat client may share a scope with an embedding client; what is the other one's is no business of its own. */
+function leaveOutEmbedding(reading: EnvReading, read: ScopeReading): void {
+  const given = Object.keys(EMBEDDING_FIELDS).filter((option) => read.given.has(option));
+  if (given.length === 0) return;
+  const key = given.map((option) => read.given.get(option)?.key).join(", ");
+  const isForEmbedding = given.includes("batchSize");
+  const text = isForEmbedding
+    ? "is read by EmbeddingClient alone"
+    : "is read by EmbeddingClient alone, which also needs BATCH_SIZE";
+  reading.notes.push({ key, level: isForEmbedding ? "note" : "warning", text });
+  for (const option of given) {
+    read.values.delete(option);
+    read.broken.delete(option);
+  }
+}
+
+/** Embeddings are never cached (spec 04); the scope may be a chat client's too. */
+function leaveOutCache(reading: EnvReading, read: ScopeReading): void {
+  const given = [...read.given].filter(([path]) => path.startsWith("cache."));
+  const own = given.filter(([, { key }]) => !key.startsWith("PGW_"));
+  if (own.length > 0) {
+    const key = own.map(([, text]) => text.key).join(", ");
+    reading.notes.push({ key, level: "note", text: "is read by GatewayClient alone: embeddings are never cached" });
+  }
+  for (const [path] of given) {
+    read.values.delete(path);
+    read.broken.delete(path);
   }
 }
 

@@ -153,6 +153,19 @@ function idleSettings(subject: Subject): ConfigNote[] {
   return notes;
 }
 
+/** Valid for embeddings too, but probably not meant. */
+export function embeddingWarnings({ config, labels, positions }: Subject): ConfigNote[] {
+  const notes = config.sources.flatMap((source, index): ConfigNote[] => {
+    if (Object.keys(source.extraBody).length === 0) return [];
+    const key = labels.key(`sources[${positions[index]}].extraBody`);
+    return [{ key, level: "warning", text: "is not sent with embeddings: it applies to chat alone" }];
+  });
+  const models = new Set(config.sources.map(({ model }) => model));
+  if (models.size < 2) return notes;
+  const text = `the sources have different models (${[...models].join(", ")}), whose vectors can't be compared with each other`;
+  return [...notes, { key: config.scope, level: "warning", text }];
+}
+
 const LIMIT_KEYS = ["maxConcurrency", "rpm", "tpm", "limitRule", "strict", "burstS", "burstTokensS"] as const;
 
 /** true = two clients may share one governor as far as these limits go. */

@@ -3,6 +3,7 @@ import {
   BACKPRESSURE_FIELDS,
   BREAKER_FIELDS,
   CACHE_FIELDS,
+  EMBEDDING_FIELDS,
   GLOBAL_FIELDS,
   RETRY_FIELDS,
   SCOPE_FIELDS,
@@ -40,6 +41,7 @@ const GROUP_FIELDS: Readonly<Record<string, Readonly<Record<string, Field>>>> = 
 
 const TOP_FIELDS: Readonly<Record<string, Field>> = {
   ...SCOPE_FIELDS,
+  ...EMBEDDING_FIELDS,
   leaseTtlMs: PROCESS_FIELDS.leaseTtlMs,
   leaseRenewal: PROCESS_FIELDS.leaseRenewal,
 };

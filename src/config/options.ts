@@ -7,7 +7,7 @@ import type { Governor } from "../ports/governor.js";
 import type { CaptureMode, Recorder } from "../ports/recorder.js";
 import type { Runtime } from "../ports/runtime.js";
 import type { Selector } from "../ports/selector.js";
-import type { ChatTransport } from "../ports/transport.js";
+import type { ChatTransport, EmbeddingTransport } from "../ports/transport.js";
 
 /** When the row of an attempt in flight is written: with the next flush, committed before the first byte leaves, or never. */
 export type JournalMode = "async" | "before_send" | "off";
@@ -138,8 +138,8 @@ export interface CacheOptions {
   coalesce?: boolean;
 }
 
-/** Everything a client can be given. Only `scope` and `sources` have no default. */
-export interface GatewayOptions {
+/** What every client can be given. Only `scope` and `sources` have no default. */
+export interface ScopeOptions {
   scope: string;
   sources: readonly SourceOptions[];
   retry?: RetryOptions;
@@ -158,16 +158,34 @@ export interface GatewayOptions {
   telemetry?: Recorder | readonly Recorder[] | "none";
   telemetryOptions?: TelemetryOptions;
   pricing?: PricingSource;
-  /** Keeps answers, to give them again for the same request: settings, or just the place, such as `new MemoryCache()`. Default: none. */
-  cache?: CacheOptions | AnswerCache;
   /** Clock, sleep, randomness and ids, for tests and simulations. */
   runtime?: Runtime;
-  /** Sends attempts in place of the built-in transport. */
-  transport?: ChatTransport;
   /** Life of a permit without renewal, in ms; ≥ 3 000. Default 30 000. */
   leaseTtlMs?: number;
   /** Default true. */
   leaseRenewal?: boolean;
   /** Default: `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` of the process environment. */
   proxyEnv?: ProxyEnv;
+}
+
+/** Everything a `GatewayClient` can be given. */
+export interface GatewayOptions extends ScopeOptions {
+  /** Keeps answers, to give them again for the same request: `new MemoryCache()`, or one of your own. Default: none. */
+  cache?: CacheOptions | AnswerCache;
+  /** Sends attempts in place of the built-in transport. */
+  transport?: ChatTransport;
+}
+
+/** Everything an `EmbeddingClient` can be given. `batchSize` has no default either: it decides what a source refuses. */
+export interface EmbeddingOptions extends ScopeOptions {
+  /** Texts per request; a whole number from 1 to 100 000. */
+  batchSize: number;
+  /** Width every vector must have. Default: whatever comes, but the same within a call. */
+  expectedDim?: number;
+  /** Scale every vector to length 1. Default false. */
+  normalize?: boolean;
+  /** Batches of one call in flight at once. Default 1. */
+  concurrency?: number;
+  /** Sends attempts in place of the built-in transport. */
+  transport?: EmbeddingTransport;
 }

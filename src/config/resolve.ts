@@ -1,3 +1,4 @@
+import type { EmbeddingConfig } from "../domain/embedding.js";
 import { OPENAI_PROFILE, type ProviderProfile } from "../domain/profile.js";
 import type { ScopeConfig, SelectorName } from "../domain/scope.js";
 import type { SourceConfig } from "../domain/source.js";
@@ -5,18 +6,30 @@ import { ConfigError, type ConfigProblem } from "../errors.js";
 import { cacheNotes, type ResolvedCache, readCache } from "./cache.js";
 import { didYouMean } from "./did-you-mean.js";
 import type { Field, Fields } from "./field.js";
-import { type ConfigNote, violations, warnings } from "./invariants.js";
+import { type ConfigNote, embeddingWarnings, violations, warnings } from "./invariants.js";
 import { codeLabels, type Labels } from "./labels.js";
-import type { GatewayOptions, ProxyEnv, TelemetryOptions } from "./options.js";
+import type { EmbeddingOptions, GatewayOptions, ProxyEnv, TelemetryOptions } from "./options.js";
 import { type OptionReader, optionReader } from "./reader.js";
-import { BACKPRESSURE_FIELDS, BREAKER_FIELDS, GLOBAL_FIELDS, RETRY_FIELDS, SCOPE_FIELDS } from "./schema.js";
+import {
+  BACKPRESSURE_FIELDS,
+  BREAKER_FIELDS,
+  EMBEDDING_FIELDS,
+  GLOBAL_FIELDS,
+  RETRY_FIELDS,
+  SCOPE_FIELDS,
+} from "./schema.js";
 import { PROCESS_FIELDS } from "./schema-process.js";
 import { SOURCE_FIELDS } from "./schema-source.js";
 import { hasMethods, isPlainObject } from "./values.js";
 
 export type { ConfigNote } from "./invariants.js";
 
+/** What a scope's options are for. */
+export type ClientKind = "chat" | "embedding";
+
 export interface ResolveContext {
+  /** Default `chat`. */
+  readonly client?: ClientKind;
   /** Known profiles by name; default: `openai` alone. */
   readonly profiles?: Readonly<Record<string, ProviderProfile>>;
   /** The profile for an address; default: always `openai`. */
@@ -30,6 +43,8 @@ export interface ResolveContext {
 export interface ResolvedScope {
   readonly config: ScopeConfig;
   readonly cache: ResolvedCache;
+  /** null for a chat client. */
+  readonly embedding: EmbeddingConfig | null;
   readonly telemetry: Required<TelemetryOptions>;
   readonly notes: readonly ConfigNote[];
 }
@@ -43,33 +58,40 @@ export interface ScopeInspection extends ResolvedScope {
  * Fills every default of spec 07 and checks every rule; disabled sources are left out.
  * Throws ConfigError with all problems at once, each by its key.
  */
-export function resolveScope(options: GatewayOptions, context: ResolveContext = {}): ResolvedScope {
+export function resolveScope(options: GatewayOptions | EmbeddingOptions, context: ResolveContext = {}): ResolvedScope {
   const { problems, ...resolved } = inspectScope(options, context);
   if (problems.length > 0) throw new ConfigError(problems);
   return resolved;
 }
 
 /** The same without throwing, for those who show problems beside other things. */
-export function inspectScope(options: GatewayOptions, context: ResolveContext = {}): ScopeInspection {
+export function inspectScope(
+  options: GatewayOptions | EmbeddingOptions,
+  context: ResolveContext = {},
+): ScopeInspection {
   const given: Record<string, unknown> = isPlainObject(options) ? options : {};
   const labels = context.labels ?? codeLabels(given);
   const reader = optionReader(labels, context.broken);
-  reader.refuseUnknown(given, KNOWN_OPTIONS, "");
+  const isEmbedding = context.client === "embedding";
+  reader.refuseUnknown(given, isEmbedding ? [...KNOWN_OPTIONS, ...EMBEDDING_OPTIONS] : KNOWN_OPTIONS, "");
   const sources = readSources(reader, given.sources, context);
   const config = readScope(reader, given, sources);
   const cache = readCache(reader, given.cache);
   const telemetry = reader.object("telemetryOptions", TELEMETRY_FIELDS, given.telemetryOptions);
-  checkPassedThrough(reader, given);
+  const embedding = isEmbedding ? readEmbedding(reader, given) : null;
+  checkPassedThrough(reader, given, isEmbedding ? EMBEDDING_TRANSPORT : CHAT_TRANSPORT);
   const positions = sources.map(({ position }) => position);
   const subject = { config, positions, labels, usable: reader.usable };
   return {
     config,
     cache,
+    embedding,
     telemetry,
     notes: [
       ...cacheNotes(given.cache, cache, labels),
       ...emptyScopeNotes(given.sources, sources.length),
       ...warnings(subject),
+      ...(isEmbedding ? embeddingWarnings(subject) : []),
     ],
     problems: [...reader.problems, ...violations(subject)],
   };
@@ -86,13 +108,22 @@ const TELEMETRY_FIELDS: Fields<Required<TelemetryOptions>> = {
 const PROXY: Field<string | undefined> = { kind: "text", fallback: undefined, mayBeEmpty: true, text: "" };
 const PROXY_FIELDS: Fields<ProxyEnv> = { httpProxy: PROXY, httpsProxy: PROXY, noProxy: PROXY };
 
+interface Shape {
+  readonly methods: readonly string[];
+  readonly what: string;
+}
+
+const CHAT_TRANSPORT: Shape = { methods: ["complete"], what: "a ChatTransport" };
+const EMBEDDING_TRANSPORT: Shape = { methods: ["embed"], what: "an EmbeddingTransport" };
+
 /** Objects that are handed through as they are: only their shape is checked. */
-const PASSED_THROUGH: Readonly<Record<string, { readonly methods: readonly string[]; readonly what: string }>> = {
+const PASSED_THROUGH: Readonly<Record<string, Shape>> = {
   governor: { methods: ["tick", "onEvent", "snapshot"], what: "a Governor" },
   pricing: { methods: ["costNanos"], what: "an object with costNanos(model, usage)" },
   runtime: { methods: ["now", "sleep", "setTimer", "random", "uuid"], what: "a Runtime" },
-  transport: { methods: ["complete"], what: "a ChatTransport" },
 };
+
+const EMBEDDING_OPTIONS = Object.keys(EMBEDDING_FIELDS);
 
 const KNOWN_OPTIONS = [
   "scope",
@@ -108,8 +139,21 @@ const KNOWN_OPTIONS = [
   "leaseRenewal",
   "proxyEnv",
   "cache",
+  "transport",
   ...Object.keys(PASSED_THROUGH),
 ];
+
+function readEmbedding(reader: OptionReader, given: Record<string, unknown>): EmbeddingConfig {
+  // Only chat answers are cached (spec 04).
+  if (given.cache !== undefined)
+    reader.report("cache", "has no meaning here: embeddings are never cached", "Leave it out.");
+  return {
+    batchSize: reader.field("batchSize", EMBEDDING_FIELDS.batchSize, given.batchSize),
+    expectedDim: reader.field("expectedDim", EMBEDDING_FIELDS.expectedDim, given.expectedDim),
+    normalize: reader.field("normalize", EMBEDDING_FIELDS.normalize, given.normalize),
+    concurrency: reader.field("concurrency", EMBEDDING_FIELDS.concurrency, given.concurrency),
+  };
+}
 
 function readScope(
   reader: OptionReader,
@@ -194,9 +238,9 @@ function readProfile(
   return OPENAI_PROFILE;
 }
 
-function checkPassedThrough(reader: OptionReader, given: Record<string, unknown>): void {
-  for (const [option, { methods, what }] of Object.entries(PASSED_THROUGH)) {
-    if (given[option] === undefined || hasMethods(given[option], methods)) continue;
+function checkPassedThrough(reader: OptionReader, given: Record<string, unknown>, transport: Shape): void {
+  for (const [option, { methods, what }] of Object.entries({ ...PASSED_THROUGH, transport })) {
+    if (given[option] === undefined || !reader.usable(option) || hasMethods(given[option], methods)) continue;
     reader.report(option, "can't be used", `Give ${what}.`);
   }
   const { governor, scope, telemetry, proxyEnv } = given;

@@ -1,4 +1,4 @@
-import { duration, type Field, flag, integer, number, optional } from "./field.js";
+import { duration, type Field, flag, number, optional } from "./field.js";
 
 /** A known key whose feature is not in this version: refused, or accepted without effect and said so. */
 export interface LaterField {
@@ -13,7 +13,6 @@ function without(today: string, ...fields: Field[]): readonly LaterField[] {
 }
 
 const SCHEDULING_TODAY = "the scheduling options come with a later version and act as off today";
-const EMBEDDING_TODAY = "the embedding client comes with a later version";
 const REDIS_TODAY = "the Redis backends come with a later version";
 
 export const SOURCE_LATER: readonly LaterField[] = [
@@ -30,7 +29,7 @@ export const SOURCE_LATER: readonly LaterField[] = [
   },
 ];
 
-/** By group; "" = directly below the scope. */
+/** By group. */
 export const SCOPE_LATER: Readonly<Record<string, readonly LaterField[]>> = {
   SCHEDULING: without(
     SCHEDULING_TODAY,
@@ -40,13 +39,6 @@ export const SCOPE_LATER: Readonly<Record<string, readonly LaterField[]>> = {
     flag("HEDGE", false, "Second try beside a slow first one"),
     flag("AFFINITY", false, "Keep a session on its source"),
     number("PRICE_WEIGHT", 0, "How much the price counts", { max: 1_000 }),
-  ),
-  "": without(
-    EMBEDDING_TODAY,
-    optional(integer("BATCH_SIZE", 0, "Texts per request", { min: 1, max: 100_000 }), "–"),
-    optional(integer("EXPECTED_DIM", 0, "Width every vector must have", { min: 1, max: 1_000_000 }), "–"),
-    flag("NORMALIZE", false, "Scale vectors to length 1"),
-    integer("CONCURRENCY", 1, "Batches in flight at once", { min: 1, max: 10_000 }),
   ),
   BREAKER: without(
     "is ignored: a probe ends with its lease",

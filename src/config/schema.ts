@@ -3,6 +3,7 @@
  * did-you-mean, docs/configuration.md and .env.example are all made from these tables.
  */
 
+import type { EmbeddingConfig } from "../domain/embedding.js";
 import {
   type BackpressureConfig,
   BREAKER_DEFAULTS,
@@ -118,6 +119,18 @@ export const SCOPE_FIELDS: Fields<ScopeSettings> = {
     duration("DEADLINE_S", 0, "Longest call from its start, queue and retries included", { above: 0 }),
     "none",
   ),
+};
+
+/** Directly below the scope too, but only for embeddings. */
+export const EMBEDDING_FIELDS: Fields<EmbeddingConfig> = {
+  batchSize: integer("BATCH_SIZE", 0, "Texts per request; above what the provider takes every request is refused", {
+    min: 1,
+    max: 100_000,
+    required: true,
+  }),
+  expectedDim: optional(integer("EXPECTED_DIM", 0, "Width every vector must have", { min: 1, max: 1_000_000 }), "any"),
+  normalize: flag("NORMALIZE", false, "Scale every vector to length 1"),
+  concurrency: integer("CONCURRENCY", 1, "Batches of one call in flight at once", { min: 1, max: 10_000 }),
 };
 
 /** Groups between the scope's name and the field, with the option object they fill. */

@@ -206,7 +206,7 @@ async function readToEnd(opened: Opened, attempt: Attempt, done: Promise<unknown
 async function beginAgain(opened: Opened, attempt: Attempt, error: unknown): Promise<Answered<unknown>> {
   const { call } = attempt;
   try {
-    await afterFailure(attempt, error, call.operation.mayRestart);
+    await afterFailure(attempt, error, call.operation.mayRestart === true);
     const again = await attemptUntilOpened(call);
     const answered = await again.ended;
     opened.source = again.source;

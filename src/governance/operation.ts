@@ -19,10 +19,10 @@ export interface Operation<Value, Completion> {
   readonly promptTokens: number;
   /** Tokens to reserve at admission. */
   readonly estTokens: number;
-  /** Images in the request, which some providers are paid for one by one. */
-  readonly images: number;
-  /** The reader of a broken stream throws away what it has and reads another attempt from the start. */
-  readonly mayRestart: boolean;
+  /** Images in the request, which some providers are paid for one by one. Default 0. */
+  readonly images?: number;
+  /** The reader of a broken stream throws away what it has and reads another attempt from the start. Default: it can't. */
+  readonly mayRestart?: boolean;
   /** Resolves with the whole answer, or with an OpenedStream at its commit point. */
   attempt(source: SourceConfig, context: AttemptContext): Promise<Completion | OpenedStream<Value, Completion>>;
   /** Columns 9 and 21 of a telemetry row; `source` null on a row without an attempt. */

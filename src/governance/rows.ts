@@ -108,7 +108,7 @@ export function costOf(attempt: Attempt, usage: Usage): bigint | null {
   const { pricing, warn } = attempt.call.environment;
   if (pricing === null) return null;
   try {
-    const { images } = attempt.call.operation;
+    const { images = 0 } = attempt.call.operation;
     const billed = images === 0 ? usage : { ...usage, images };
     return pricing.costNanos(attempt.source.model, billed, attempt.source.provider);
   } catch (error) {

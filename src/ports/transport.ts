@@ -1,4 +1,5 @@
 import type { ChatCompletion, ChatEvent, ChatRequest } from "../domain/chat.js";
+import type { EmbeddingCompletion } from "../domain/embedding.js";
 import type { SourceConfig } from "../domain/source.js";
 import type { PartialReply } from "../errors.js";
 import type { Runtime } from "./runtime.js";
@@ -57,5 +58,27 @@ export interface ChatAttempt {
  */
 export interface ChatTransport {
   complete(attempt: ChatAttempt): Promise<ChatCompletion>;
+  close(): Promise<void>;
+}
+
+export interface EmbeddingAttempt {
+  readonly source: SourceConfig;
+  /** `JSON.stringify(texts)`, made once per batch and shared by all its attempts. */
+  readonly inputJson: string;
+  /** How many texts that is. */
+  readonly count: number;
+  /** Where the first of them stands in the caller's list; errors name texts by that. */
+  readonly firstIndex: number;
+  /** The width the caller asked for. */
+  readonly dimensions: number | undefined;
+  readonly context: AttemptContext;
+}
+
+/**
+ * Sends one batch of texts and resolves with one finite vector for each, all of one width, in their order. Rejects like
+ * a ChatTransport; an answer that doesn't hold exactly those vectors is a ResultInvalidError.
+ */
+export interface EmbeddingTransport {
+  embed(attempt: EmbeddingAttempt): Promise<EmbeddingCompletion>;
   close(): Promise<void>;
 }

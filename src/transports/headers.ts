@@ -3,6 +3,9 @@ export interface HttpHeaders {
   get(name: string): string | undefined;
 }
 
+/** Before an answer has begun. */
+export const NO_HEADERS: HttpHeaders = { get: () => undefined };
+
 const NAME = 0;
 const VALUE = 1;
 

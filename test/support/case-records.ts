@@ -18,7 +18,12 @@ export interface CaseOptions {
 
 export interface CaseRequest {
   readonly path: string;
-  readonly body: Fields & { readonly messages: { readonly role: string; readonly content: string }[] };
+  readonly body: Fields & {
+    readonly messages: { readonly role: string; readonly content: string }[];
+    /** Of a record about embeddings, in place of the messages. */
+    readonly input?: readonly string[];
+    readonly dimensions?: number;
+  };
   readonly clientOptions?: CaseOptions;
 }
 
@@ -35,6 +40,7 @@ export interface CaseExpectation {
   readonly outcome: "ok" | "transient" | "dead" | "rejected" | "invalid" | "aborted";
   readonly reason?: string;
   readonly content?: string;
+  readonly embeddings?: readonly (readonly number[])[];
   readonly parsed?: unknown;
   readonly reasoning?: string;
   readonly toolCalls?: readonly { readonly id: string; readonly name: string; readonly arguments: string }[];

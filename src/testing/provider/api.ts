@@ -1,6 +1,7 @@
 import { type Answer, echoAnswer, type ReceivedRequest, readChatRequest } from "./answer.js";
 import type { ProviderClock } from "./clock.js";
 import type { ClosedBy, Connection } from "./connection.js";
+import { buildEmbeddingReply, readEmbeddingRequest } from "./embeddings.js";
 import { apiKeyOf, createExchanges, type Exchange } from "./exchange.js";
 import { errorBody, jsonResponse, NO_HEADERS, type ResponseHeaders } from "./http-response.js";
 import type { Ledger } from "./ledger.js";
@@ -20,6 +21,12 @@ export type Outage = "off" | "refuse" | "503";
 /** The settings that may change while the provider runs. */
 export type Changeable = Pick<SimulatedProviderOptions, "faults" | "latency" | "output" | "limits">;
 
+/** A request that could be read. */
+interface Asked {
+  readonly request: ReceivedRequest;
+  reply(plan: Plan, made: Pick<Reply, "id" | "createdS">): Reply;
+}
+
 /** A request that gets an answer, whole or broken. */
 interface Decided {
   readonly plan: Plan;
@@ -28,6 +35,7 @@ interface Decided {
 }
 
 const CHAT_PATH = "/v1/chat/completions";
+const EMBEDDINGS_PATH = "/v1/embeddings";
 const DEFAULT_RATE_LIMIT_RETRY_MS = 1_000;
 
 function modelsBody(models: readonly string[]): string {
@@ -82,19 +90,32 @@ export function createProviderApi(options: SimulatedProviderOptions, clock: Prov
     }
   }
 
-  /** Everything random and every decision about one chat request, before anything is sent. */
-  function decide({ entry }: Exchange, head: RequestHead, body: Buffer): Refusal | Decided {
-    if (head.path !== CHAT_PATH) return NO_SUCH_PATH;
-    if (!isAuthorized(head)) return BAD_KEY;
+  /** What a request asks for, without a length or a fault yet; a string says why it is refused with a 400. */
+  function read(head: RequestHead, body: Buffer): Asked | string {
+    if (head.path === EMBEDDINGS_PATH) {
+      const asked = readEmbeddingRequest(body, head.headers);
+      if (typeof asked === "string") return asked;
+      return { request: asked.request, reply: (_plan, made) => buildEmbeddingReply(asked, made) };
+    }
     const request = readChatRequest(body, head.headers);
-    if (typeof request === "string") return badRequest(request);
+    if (typeof request === "string") return request;
+    const given = answerOf(request);
+    if (typeof given === "string") return given;
+    return { request, reply: (plan, made) => buildReply(request, given, plan, made) };
+  }
+
+  /** Everything random and every decision about one request, before anything is sent. */
+  function decide({ entry }: Exchange, head: RequestHead, body: Buffer): Refusal | Decided {
+    if (head.path !== CHAT_PATH && head.path !== EMBEDDINGS_PATH) return NO_SUCH_PATH;
+    if (!isAuthorized(head)) return BAD_KEY;
+    const asked = read(head, body);
+    if (typeof asked === "string") return badRequest(asked);
+    const { request } = asked;
     entry.promptTokens = request.promptTokens;
     entry.maxTokens = request.maxTokens ?? null;
-    const given = answerOf(request);
-    if (typeof given === "string") return badRequest(given);
     const plan = drawPlan(drawsFor(seed, entry.id), { faults, latency, output });
     const createdS = Math.floor(clock.wallNow() / 1000);
-    const reply = buildReply(request, given, plan, { id: `chatcmpl-${name}-${entry.id}`, createdS });
+    const reply = asked.reply(plan, { id: `chatcmpl-${name}-${entry.id}`, createdS });
     const announce = limits.announce ?? true;
     const decision = limiter.admit(request.promptTokens + reply.completionTokens, {
       nowMs: clock.now(),

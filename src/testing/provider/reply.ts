@@ -10,6 +10,8 @@ export interface Reply {
   readonly tokens: readonly string[];
   readonly finishReason: string;
   readonly completionTokens: number;
+  /** The whole body of an answer that is no chat completion. */
+  readonly json?: string;
 }
 
 /** Brings an answer to the planned length and below the request's token limit. */

@@ -56,7 +56,7 @@ function sendPlain(job: AnswerJob): void {
     breakOff(job, kind);
     return;
   }
-  const body = plainBody(reply);
+  const body = reply.json ?? plainBody(reply);
   if (kind !== null && plan.brokenAt !== null) {
     const bytes = Buffer.from(body);
     connection.write(jsonHead(200, bytes.length, headers, keepAlive));

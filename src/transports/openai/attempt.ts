@@ -1,36 +1,30 @@
 import type { ChatCompletion, ChatEvent } from "../../domain/chat.js";
 import { type PartialReply, PolyGatewayError } from "../../errors.js";
 import type { ChatAttempt, ChatSink } from "../../ports/transport.js";
-import type { HttpHeaders } from "../headers.js";
+import { BodyBuffer, DRAIN_BYTES, DRAIN_MS, ERROR_BODY_MS, MAX_ERROR_BODY_BYTES } from "../body-buffer.js";
+import { type HttpHeaders, NO_HEADERS } from "../headers.js";
 import type { HttpClient, HttpExchange, HttpFailure, HttpObserver } from "../http.js";
 import { SseReader, Utf8Decoder } from "../sse.js";
 import { Watchdog, type WatchdogTimer } from "../watchdog.js";
 import { ChatAssembler } from "./assemble.js";
 import { bodyKind } from "./body-kind.js";
-import { classify, errorOf, type Refusal } from "./classify.js";
-import { brokenConnection, cutStream, htmlPage, timedOut, unreadable } from "./failures.js";
+import type { Refusal } from "./classify.js";
+import { brokenConnection, cutStream, htmlPage, parseAnswer, timedOut, unreadable } from "./failures.js";
 import { type Fault, findEmbeddedFault, namedFault } from "./fault.js";
 import { type JudgeInput, judge, transientEnd } from "./judge.js";
 import { looksCut } from "./looks-cut.js";
+import { refusalError } from "./refuse.js";
 import type { WireBody } from "./request.js";
-import { CALL_ID_HEADER, type SourceWire } from "./source-wire.js";
+import { headersOf, type SourceWire } from "./source-wire.js";
 
 /** Decoded bytes of one chat answer (spec 03 "Request"). */
 export const MAX_ANSWER_BYTES = 16 * 1_024 * 1_024;
-/** Bytes of an error body that are read before the connection is dropped (spec 02 "Body digest"). */
-export const MAX_ERROR_BODY_BYTES = 64 * 1_024;
-/** A status is acted on: its body may take this much longer. */
-const ERROR_BODY_MS = 1_000;
 /** After the last finish_reason: usage and `[DONE]` may take this much longer, then the answer counts as ended. */
 const AFTER_FINISH_MS = 1_000;
-/** After the answer: what is drained so that the socket can be reused. */
-const DRAIN_BYTES = 64 * 1_024;
-const DRAIN_MS = 100;
 const DONE = "[DONE]";
 const OPENING_BRACKET = 0x5b;
 const COLON = 0x3a;
 
-const NO_HEADERS: HttpHeaders = { get: () => undefined };
 const NOTHING: PartialReply = { content: "", thinking: "", toolCalls: [], usage: null };
 
 type Phase = "undecided" | "json" | "sse" | "refused" | "draining" | "over";
@@ -51,8 +45,7 @@ export class ChatExchange implements HttpObserver {
   #phase: Phase = "undecided";
   #statusCode = 0;
   #headers: HttpHeaders = NO_HEADERS;
-  #chunks: Buffer[] = [];
-  #chunkBytes = 0;
+  #kept: BodyBuffer | undefined;
   #decoder: Utf8Decoder | undefined;
   #reader: SseReader | undefined;
   #ttftMs: number | null = null;
@@ -99,8 +92,8 @@ export class ChatExchange implements HttpObserver {
       this.#stopListening();
       return;
     }
-    const { origin, path, sendsCallId } = this.#wire;
-    const headers = sendsCallId ? [...this.#wire.headers, CALL_ID_HEADER, context.callId] : this.#wire.headers;
+    const { origin, path } = this.#wire;
+    const headers = headersOf(this.#wire, context.callId);
     const request = { origin, path, headers, body: this.#body.json, maxDecodedBytes: MAX_ANSWER_BYTES };
     const exchange = http.send(request, this);
     this.#exchange = exchange;
@@ -216,24 +209,20 @@ export class ChatExchange implements HttpObserver {
     this.#accept(chunk);
   }
 
-  /** Keeps a piece of the body; false when it doesn't fit any more. */
   #keep(chunk: Buffer, maxBytes: number): boolean {
-    const room = maxBytes - this.#chunkBytes;
-    this.#chunks.push(chunk.length > room ? chunk.subarray(0, room) : chunk);
-    this.#chunkBytes += Math.min(chunk.length, room);
-    return chunk.length <= room;
+    this.#kept ??= new BodyBuffer();
+    return this.#kept.keep(chunk, maxBytes);
   }
 
   #collect(chunk: Buffer, maxBytes: number): void {
     if (this.#keep(chunk, maxBytes)) return;
-    this.#chunks = [];
     this.#fail(transientEnd(this.#judgeInput(), "malformed", `the answer is larger than ${maxBytes} bytes`));
   }
 
   #collected(): string {
-    const chunks = this.#chunks;
-    this.#chunks = [];
-    return chunks.length === 1 ? chunks[0]!.toString("utf8") : Buffer.concat(chunks).toString("utf8");
+    const text = this.#kept?.text() ?? "";
+    this.#kept = undefined;
+    return text;
   }
 
   #readFrames(chunk: Buffer): void {
@@ -327,16 +316,7 @@ export class ChatExchange implements HttpObserver {
   }
 
   #readBody(text: string): void {
-    let body: unknown;
-    try {
-      body = JSON.parse(text.charCodeAt(0) === 0xfeff ? text.slice(1) : text);
-    } catch {
-      const [code, what] = looksCut(text)
-        ? (["truncated", "the JSON answer stops in the middle"] as const)
-        : (["malformed", `${this.#statusCode} with a body that is no JSON`] as const);
-      this.#fail(transientEnd(this.#judgeInput(), code, what));
-      return;
-    }
+    const body = parseAnswer(this.#judgeInput(), text);
     const fault = findEmbeddedFault(body);
     if (fault !== undefined) {
       this.#refuseEmbedded(text, fault);
@@ -399,23 +379,8 @@ export class ChatExchange implements HttpObserver {
 
   #refuseWith(refusal: Refusal): void {
     const { source, context } = this.#attempt;
-    const { redact } = this.#wire;
-    const verdict = classify(refusal, source, context.runtime.wallNow());
-    const own = this.#refusedOwnParam(verdict.code, refusal);
-    if (own === undefined) {
-      this.#fail(errorOf(verdict, refusal, source, redact, this.#assembler.partial()));
-      return;
-    }
-    this.#wire.dropped.add(own);
-    const details = { ...verdict.details, param: own, droppedByUs: true };
-    this.#fail(errorOf({ ...verdict, code: "unsupported_param", details }, refusal, source, redact));
-  }
-
-  /** The field that WE added and the source refuses by name; a caller's own field is never dropped. */
-  #refusedOwnParam(code: string, { statusCode, text }: Refusal): string | undefined {
-    if (statusCode !== 400 && statusCode !== 422) return undefined;
-    if (code !== "bad_request" && code !== "unsupported_param") return undefined;
-    return this.#body.added.find((param) => text.includes(param));
+    const partial = this.#assembler.partial();
+    this.#fail(refusalError(refusal, { source, context, wire: this.#wire, added: this.#body.added, partial }));
   }
 
   #expired(timer: WatchdogTimer, limitMs: number): void {
@@ -470,7 +435,7 @@ export class ChatExchange implements HttpObserver {
   /** From here on nothing but the socket's own end matters. */
   #settle(): void {
     this.#phase = this.#wireEnded ? "over" : "draining";
-    this.#chunks = [];
+    this.#kept = undefined;
     this.#stopListening();
     this.#watchdog.stop();
     if (this.#wireEnded) return;

@@ -22,7 +22,7 @@ export interface OpenAiChatTransportOptions {
  */
 export function createOpenAiChatTransport(options: OpenAiChatTransportOptions): ChatTransport {
   const http = createHttpClient(options.proxyEnv);
-  const wireOf = createSourceWires();
+  const wireOf = createSourceWires({ path: "/chat/completions", accept: "text/event-stream, application/json" });
   return {
     complete(attempt: ChatAttempt): Promise<ChatCompletion> {
       const { context, source, request } = attempt;

@@ -2,22 +2,25 @@ import { PolyGatewayError, RequestRejectedError, SourceDeadError, TransientError
 import { composeMessage } from "../body-digest.js";
 import type { HttpFailure } from "../http.js";
 import type { WatchdogTimer } from "../watchdog.js";
-import { type JudgeInput, transientEnd } from "./judge.js";
+import { type FailureInput, transientEnd } from "./judge.js";
+import { looksCut } from "./looks-cut.js";
 
 /** The errors of an answer that never became one: cut, late, broken on the wire, or no answer at all. */
 
-function received({ assembler }: JudgeInput): string {
+const BYTE_ORDER_MARK = 0xfeff;
+
+function received({ assembler }: FailureInput): string {
   return assembler.deltas === 0 ? "" : ` after ${assembler.deltas} chunks`;
 }
 
-export function cutStream(input: JudgeInput): TransientError {
+export function cutStream(input: FailureInput): TransientError {
   const nothing = !input.assembler.hasChoices;
   const what = nothing ? "the stream ended without a word" : "the stream was cut before its end";
   return transientEnd(input, nothing ? "empty" : "truncated", `${what}${received(input)}`);
 }
 
 /** Says which timer, after how long, and how much had arrived. */
-export function timedOut(input: JudgeInput, timer: WatchdogTimer, limitMs: number): TransientError {
+export function timedOut(input: FailureInput, timer: WatchdogTimer, limitMs: number): TransientError {
   const code = timer === "end" ? "timeout" : timer;
   const what = {
     timeout: `no complete answer within ${limitMs} ms (TIMEOUT_S)`,
@@ -27,7 +30,7 @@ export function timedOut(input: JudgeInput, timer: WatchdogTimer, limitMs: numbe
   return transientEnd(input, code, `${what}${received(input)}`);
 }
 
-export function htmlPage(input: JudgeInput, chunk: Buffer): SourceDeadError {
+export function htmlPage(input: FailureInput, chunk: Buffer): SourceDeadError {
   const { sourceName, statusCode, redact } = input;
   const title = /<title[^>]{0,80}>([^<]{0,200})</i.exec(chunk.toString("utf8", 0, 4_096))?.[1]?.trim();
   const what = `${statusCode} with an HTML page instead of an answer: a wrong BASE_URL, or a portal in between`;
@@ -39,7 +42,7 @@ export function htmlPage(input: JudgeInput, chunk: Buffer): SourceDeadError {
   });
 }
 
-export function brokenConnection(input: JudgeInput, { code, message, cause }: HttpFailure): PolyGatewayError {
+export function brokenConnection(input: FailureInput, { code, message, cause }: HttpFailure): PolyGatewayError {
   const { sourceName, statusCode, redact, assembler } = input;
   const what = redact(message);
   if (code === "refused") {
@@ -55,8 +58,18 @@ export function brokenConnection(input: JudgeInput, { code, message, cause }: Ht
   });
 }
 
+/** The JSON of a 2xx body. Throws TransientError when it is cut or none at all. */
+export function parseAnswer(input: FailureInput, text: string): unknown {
+  try {
+    return JSON.parse(text.charCodeAt(0) === BYTE_ORDER_MARK ? text.slice(1) : text);
+  } catch {
+    if (looksCut(text)) throw transientEnd(input, "truncated", "the JSON answer stops in the middle");
+    throw transientEnd(input, "malformed", `${input.statusCode} with a body that is no JSON`);
+  }
+}
+
 /** Whatever an answer holds, the failure stays inside the taxonomy. */
-export function unreadable(input: JudgeInput, error: unknown): PolyGatewayError {
+export function unreadable(input: FailureInput, error: unknown): PolyGatewayError {
   if (PolyGatewayError.isInstance(error)) return error;
   const { sourceName, statusCode, redact } = input;
   const what = `the answer can't be read: ${redact(error instanceof Error ? error.message : String(error))}`;

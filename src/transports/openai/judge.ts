@@ -19,11 +19,17 @@ export interface JudgedAnswer {
   readonly usage: Usage | null;
 }
 
-export interface JudgeInput {
-  readonly assembler: ChatAssembler;
+/** Where an answer stood when it failed. */
+export interface FailureInput {
+  /** What had arrived of it. */
+  readonly assembler: Pick<ChatAssembler, "deltas" | "hasChoices" | "partial">;
   readonly sourceName: string;
   readonly statusCode: number;
   readonly redact: (text: string) => string;
+}
+
+export interface JudgeInput extends FailureInput {
+  readonly assembler: ChatAssembler;
 }
 
 const VISIBLE = /\S/;
@@ -38,7 +44,7 @@ function trustedUsage(usage: Usage | null, choices: readonly ChatChoice[]): Usag
   return choices.every((choice) => isEmpty(choice) && choice.thinking === "") ? usage : null;
 }
 
-function options(input: JudgeInput, code: ErrorCode) {
+function options(input: FailureInput, code: ErrorCode) {
   const partial = input.assembler.partial();
   return {
     code,
@@ -48,7 +54,7 @@ function options(input: JudgeInput, code: ErrorCode) {
   };
 }
 
-export function transientEnd(input: JudgeInput, code: ErrorCode, what: string): TransientError {
+export function transientEnd(input: FailureInput, code: ErrorCode, what: string): TransientError {
   return new TransientError(`${input.sourceName} transient failure: ${what}`, options(input, code));
 }
 

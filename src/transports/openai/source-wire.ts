@@ -15,9 +15,21 @@ export interface SourceWire {
   readonly dropped: Set<string>;
 }
 
-const CHAT_PATH = "/chat/completions";
+/** What one kind of call asks for, and where. */
+export interface WireTarget {
+  /** Appended to the source's base URL. */
+  readonly path: string;
+  /** The `accept` header. */
+  readonly accept: string;
+}
+
 /** The name that OpenAI logs; others ignore it. */
-export const CALL_ID_HEADER = "x-client-request-id";
+const CALL_ID_HEADER = "x-client-request-id";
+
+/** The headers of one send. */
+export function headersOf({ headers, sendsCallId }: SourceWire, callId: string): string[] {
+  return sendsCallId ? [...headers, CALL_ID_HEADER, callId] : headers;
+}
 
 function dead(source: SourceConfig, code: "auth" | "endpoint_not_found" | "config", what: string): SourceDeadError {
   const label = code === "auth" ? "credential rejected or unpaid" : "model or endpoint not found";
@@ -25,10 +37,10 @@ function dead(source: SourceConfig, code: "auth" | "endpoint_not_found" | "confi
 }
 
 /** Headers by lower-case name; the source's own win. Values are checked here and never quoted. */
-function headersOf(source: SourceConfig): string[] {
+function sourceHeaders(source: SourceConfig, accept: string): string[] {
   const key = source.apiKey.reveal();
   const byName = new Map<string, string>([
-    ["accept", "text/event-stream, application/json"],
+    ["accept", accept],
     ["accept-encoding", "identity"],
     ["content-type", "application/json"],
     ["user-agent", "polygateway"],
@@ -62,24 +74,24 @@ function addressOf(source: SourceConfig): URL {
 }
 
 /** Throws SourceDeadError when the source's address or credentials can't be put on the wire. */
-function prepare(source: SourceConfig): SourceWire {
+function prepare(source: SourceConfig, { path, accept }: WireTarget): SourceWire {
   const url = addressOf(source);
   return {
     origin: url.origin,
-    path: `${url.pathname.replace(/\/+$/, "")}${CHAT_PATH}${url.search}`,
-    headers: headersOf(source),
+    path: `${url.pathname.replace(/\/+$/, "")}${path}${url.search}`,
+    headers: sourceHeaders(source, accept),
     sendsCallId: !Object.keys(source.headers).some((name) => name.toLowerCase() === CALL_ID_HEADER),
     redact: createRedactor(source),
     dropped: new Set(),
   };
 }
 
-export function createSourceWires(): (source: SourceConfig) => SourceWire {
+export function createSourceWires(target: WireTarget): (source: SourceConfig) => SourceWire {
   const wires = new WeakMap<SourceConfig, SourceWire>();
   return (source) => {
     let wire = wires.get(source);
     if (wire === undefined) {
-      wire = prepare(source);
+      wire = prepare(source, target);
       wires.set(source, wire);
     }
     return wire;

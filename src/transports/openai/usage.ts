@@ -87,3 +87,23 @@ export function normaliseUsage(raw: unknown): Usage | null {
   if (written !== undefined && written > 0) usage.cacheWriteTokens = written;
   return usage;
 }
+
+/**
+ * The usage of a call that has no answer text: every token is one of the input, whichever name it is reported under.
+ * null = nothing usable was said.
+ */
+export function normaliseInputUsage(raw: unknown): Usage | null {
+  if (!isFields(raw)) return null;
+  const total = count(raw.total_tokens) ?? 0;
+  const prompt = count(raw.prompt_tokens) || count(raw.input_tokens) || total;
+  if (prompt === 0) return null;
+  const cached = cachedTokens(raw);
+  return {
+    promptTokens: prompt,
+    completionTokens: 0,
+    totalTokens: Math.max(total, prompt),
+    reasoningTokens: null,
+    cachedPromptTokens: cached === undefined ? null : Math.min(cached, prompt),
+    source: "measured",
+  };
+}

@@ -1,0 +1,201 @@
+import { MemoryGovernor } from "./backends/memory/governor.js";
+import { createSystemRuntime } from "./backends/system.js";
+import type { CallLifetime } from "./clients/chat.js";
+import { processEnv, proxyEnvOf } from "./config/env.js";
+import { limitConflicts } from "./config/invariants.js";
+import type { ProxyEnv, ScopeOptions } from "./config/options.js";
+import type { ResolvedScope } from "./config/resolve.js";
+import type { ProcessSettings } from "./config/schema-process.js";
+import type { ScopeConfig } from "./domain/scope.js";
+import { ConfigError } from "./errors.js";
+import type { GovernEnvironment } from "./governance/call.js";
+import { Dispatcher } from "./governance/dispatcher.js";
+import { createWarn } from "./governance/warn.js";
+import type { Governor, ScopeSnapshot } from "./ports/governor.js";
+import type { Recorder } from "./ports/recorder.js";
+import type { Runtime } from "./ports/runtime.js";
+import { createTelemetry, type TelemetryEmitter } from "./telemetry/emitter.js";
+import { JsonlRecorder } from "./telemetry/jsonl.js";
+import { PricingTable } from "./telemetry/pricing.js";
+import { SqliteRecorder } from "./telemetry/sqlite.js";
+import { createWorkerId } from "./telemetry/worker-id.js";
+import { createRedactor } from "./transports/redact.js";
+
+/** The scope's state plus what waits in this process (spec 11). */
+export interface GatewaySnapshot extends ScopeSnapshot {
+  readonly waiting: { readonly count: number; readonly oldestMs: number };
+  /** Permits this process holds, and those it lost while still working on them. */
+  readonly leases: { readonly live: number; readonly lost: number };
+}
+
+/** What a transport needs that is made here. */
+export interface TransportSetup {
+  readonly runtime: Runtime;
+  readonly proxyEnv: ProxyEnv;
+}
+
+/**
+ * Second half of the composition root (gateway.ts is the first): what every client of a scope is made of, whatever its
+ * kind of call, and how it ends.
+ */
+export class Assembly<Transport extends { close(): Promise<void> }> implements CallLifetime {
+  readonly config: ScopeConfig;
+  readonly governor: Governor;
+  readonly environment: GovernEnvironment;
+  readonly transport: Transport;
+  readonly #dispatcher: SharedDispatcher;
+  readonly #telemetry: TelemetryEmitter | null;
+  #open = 0;
+  #closing: Promise<void> | null = null;
+  #whenIdle: (() => void) | null = null;
+
+  constructor(
+    options: ScopeOptions & { readonly transport?: Transport },
+    resolved: ResolvedScope,
+    createTransport: (setup: TransportSetup) => Transport,
+  ) {
+    const { config } = resolved;
+    const runtime = options.runtime ?? createSystemRuntime();
+    const worker = createWorkerId(runtime);
+    this.config = config;
+    this.governor = governorFor(options.governor, config, runtime);
+    this.#dispatcher = shareDispatcher(this.governor, config, runtime, worker);
+    this.#telemetry = telemetryFor(options, resolved, runtime, worker);
+    this.transport =
+      options.transport ?? createTransport({ runtime, proxyEnv: options.proxyEnv ?? proxyEnvOf(processEnv()) });
+    this.environment = {
+      config,
+      runtime,
+      dispatcher: this.#dispatcher.dispatcher,
+      telemetry: this.#telemetry,
+      pricing: options.pricing ?? null,
+      selector: typeof options.selector === "object" ? options.selector : null,
+      warn: createWarn(runtime),
+    };
+  }
+
+  /** Models of the enabled sources. */
+  get models(): readonly string[] {
+    return [...new Set(this.config.sources.map((source) => source.model))];
+  }
+
+  snapshot(): GatewaySnapshot | Promise<GatewaySnapshot> {
+    const { dispatcher } = this.#dispatcher;
+    const complete = (scope: ScopeSnapshot): GatewaySnapshot => ({
+      ...scope,
+      waiting: dispatcher.waiting(),
+      leases: dispatcher.leases(),
+    });
+    const scope = dispatcher.snapshot();
+    return scope instanceof Promise ? scope.then(complete) : complete(scope);
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  enter(): void {
+    if (this.#closing !== null) {
+      throw new ConfigError([
+        { key: `client of scope ${this.config.scope}`, problem: "is closed", remedy: "Make the call before close()." },
+      ]);
+    }
+    this.#open += 1;
+  }
+
+  leave(): void {
+    this.#open -= 1;
+    if (this.#open === 0) this.#whenIdle?.();
+  }
+
+  async #close(): Promise<void> {
+    if (this.#open > 0) await new Promise<void>((resolve) => (this.#whenIdle = resolve));
+    await this.#telemetry?.close();
+    await this.transport.close();
+    // The last permits are still on their way back.
+    await this.#dispatcher.dispatcher.told();
+    this.#dispatcher.release();
+  }
+}
+
+function governorFor(given: Governor | undefined, config: ScopeConfig, runtime: Runtime): Governor {
+  if (given === undefined) return new MemoryGovernor({ ...config, runtime });
+  if (given.scope !== config.scope) {
+    throw new ConfigError([
+      {
+        key: "governor",
+        value: given.scope,
+        problem: `governs scope ${given.scope}, the client is of scope ${config.scope}`,
+        remedy: "Give the client a governor of its own scope.",
+      },
+    ]);
+  }
+  if (given instanceof MemoryGovernor) {
+    const problems = limitConflicts(config, { ...config, sources: given.sources, global: given.global });
+    if (problems.length > 0) throw new ConfigError(problems);
+  }
+  return given;
+}
+
+interface SharedDispatcher {
+  readonly dispatcher: Dispatcher;
+  release(): void;
+}
+
+/** Clients that share a governor share its queue, so that order and limits hold over all of them. */
+const dispatchers = new WeakMap<Governor, { dispatcher: Dispatcher; users: number }>();
+
+function shareDispatcher(governor: Governor, config: ScopeConfig, runtime: Runtime, worker: string): SharedDispatcher {
+  let shared = dispatchers.get(governor);
+  if (shared === undefined) {
+    const { leaseTtlMs, leaseRenewal } = config;
+    const warn = createWarn(runtime);
+    shared = { dispatcher: new Dispatcher({ governor, runtime, worker, leaseTtlMs, leaseRenewal, warn }), users: 0 };
+    dispatchers.set(governor, shared);
+  }
+  const { dispatcher } = shared;
+  shared.users += 1;
+  return {
+    dispatcher,
+    release() {
+      shared.users -= 1;
+      if (shared.users > 0) return;
+      dispatchers.delete(governor);
+      dispatcher.close();
+    },
+  };
+}
+
+function telemetryFor(
+  options: ScopeOptions,
+  { config, telemetry }: ResolvedScope,
+  runtime: Runtime,
+  worker: string,
+): TelemetryEmitter | null {
+  const given = options.telemetry ?? "none";
+  if (given === "none") return null;
+  const recorders = Array.isArray(given) ? (given as readonly Recorder[]) : [given as Recorder];
+  if (recorders.length === 0) return null;
+  const redact = createRedactor(...config.sources);
+  return createTelemetry({ recorders, runtime, worker, redact, ...telemetry });
+}
+
+/** What the process-wide settings add to a client made from the environment. */
+export function processOptions(settings: ProcessSettings): Partial<ScopeOptions> {
+  const runtime = createSystemRuntime({ level: settings.logLevel });
+  const recorders = (settings.telemetryBackends ?? []).map((backend) =>
+    backend === "jsonl" ? new JsonlRecorder(settings.jsonlPath) : new SqliteRecorder(settings.sqlitePath),
+  );
+  return {
+    runtime,
+    ...(recorders.length === 0 ? {} : { telemetry: recorders }),
+    ...(settings.pricingPath === undefined ? {} : { pricing: pricingFrom(settings.pricingPath, runtime) }),
+  };
+}
+
+function pricingFrom(path: string, runtime: Runtime): PricingTable {
+  const pricing = PricingTable.fromFile(path);
+  pricing.onUnknownModel((model) => runtime.log("warn", `${path} has no price for ${model}: its cost stays unknown`));
+  return pricing;
+}

@@ -1,0 +1,76 @@
+import type { Usage } from "./usage.js";
+
+/** How one embedding client works, every default filled in. */
+export interface EmbeddingConfig {
+  /** Texts per request; ≥ 1. */
+  readonly batchSize: number;
+  /** Width every vector must have; undefined = whatever comes. */
+  readonly expectedDim: number | undefined;
+  /** Scale every vector to length 1. */
+  readonly normalize: boolean;
+  /** Batches of one call in flight at once; ≥ 1. */
+  readonly concurrency: number;
+}
+
+/** One text's vector: what a source sent, exact. */
+export type Vector = Float32Array | readonly number[];
+
+/** One batch of texts, embedded. */
+export interface EmbeddingCompletion {
+  /** In the order of the texts, all of one width. */
+  readonly vectors: readonly Vector[];
+  /** Width of every vector; ≥ 1. */
+  readonly dim: number;
+  /** null = the provider reported none. */
+  readonly usage: Usage | null;
+  readonly modelReported: string | null;
+  readonly statusCode: number;
+  readonly latencyMs: number;
+}
+
+/** What one call of `embed()` may say beside its texts. */
+export interface EmbedOptions {
+  /** Ask for vectors of this width; a source that can't is an error, never another width. */
+  readonly dimensions?: number;
+  /** `float32`: `Float32Array` rows, a quarter of the memory. Default `number`: plain arrays. */
+  readonly vectors?: "number" | "float32";
+  readonly sessionId?: string;
+  readonly parentCallId?: string;
+  readonly signal?: AbortSignal;
+  /** Higher goes first. Default 0. */
+  readonly priority?: number;
+  readonly failover?: "on" | "off";
+  /** Longest time for all batches together, queue and retries included, in ms. */
+  readonly deadlineMs?: number;
+}
+
+/** One batch of a result. */
+export interface EmbeddedBatch {
+  /** Also the id of its telemetry row. */
+  readonly callId: string;
+  readonly sourceName: string;
+  /** In the price table's currency; null = unknown. */
+  readonly cost: number | null;
+}
+
+/** Vectors in the order of the texts, and what they took; fields are only ever added. */
+export interface EmbedResult<Row = number[]> {
+  readonly vectors: Row[];
+  /** Width of every vector; 0 without texts. */
+  readonly dim: number;
+  /** Summed over the batches. */
+  readonly promptTokens: number;
+  /** `estimated` when any batch was. */
+  readonly usageSource: Usage["source"];
+  /** Summed; null when the cost of any batch is unknown. */
+  readonly cost: number | null;
+  /** Of the first batch; "" without texts. */
+  readonly callId: string;
+  readonly batches: readonly EmbeddedBatch[];
+  /** Configured model of the first batch's source; absent, like the fields below, when there was nothing to send. */
+  readonly model?: string;
+  readonly provider?: string;
+  readonly sourceName?: string;
+  /** Summed over the batches, so above the real time when they run side by side. */
+  readonly latencyMs?: number;
+}
