@@ -4,6 +4,7 @@ import { type ChatClient, createChatClient } from "./clients/chat.js";
 import { type ChatCache, createChatCache } from "./clients/chat-cache.js";
 import type { ChatStream } from "./clients/chat-stream.js";
 import { type DotEnvSource, type Env, loadEnv, type Overrides, processEnv, proxyEnvOf } from "./config/env.js";
+import { loadFile } from "./config/file.js";
 import { limitConflicts } from "./config/invariants.js";
 import type { GatewayOptions } from "./config/options.js";
 import { type ResolvedScope, resolveScope } from "./config/resolve.js";
@@ -36,6 +37,13 @@ export interface FromEnvOptions extends DotEnvSource {
   /** Default: the environment of this process. */
   readonly env?: Env;
   /** Win over the environment; groups field by field, `sources` as a whole. */
+  readonly overrides?: Overrides;
+}
+
+export interface FromConfigOptions extends DotEnvSource {
+  /** What `${NAME}` in the file is filled from. Default: the environment of this process. */
+  readonly env?: Env;
+  /** Win over the file; groups field by field, `sources` as a whole. */
   readonly overrides?: Overrides;
 }
 
@@ -107,6 +115,22 @@ export class GatewayClient {
    */
   static fromEnv(scope: string, { env = processEnv(), overrides, ...source }: FromEnvOptions = {}): GatewayClient {
     const loaded = loadEnv(scope, env, {
+      ...source,
+      ...(overrides === undefined ? {} : { overrides }),
+      profiles,
+      profileFor,
+    });
+    return new GatewayClient({ ...processOptions(loaded.process), ...loaded.options });
+  }
+
+  /**
+   * Reads one scope of a YAML or JSON file (docs/configuration.md), and its process-wide settings; the environment only
+   * fills `${NAME}`. Telemetry and prices named there are opened too; relative paths start at the file's folder.
+   * Throws ConfigError with every problem by file, line and option.
+   */
+  static fromConfig(path: string, scope: string, options: FromConfigOptions = {}): GatewayClient {
+    const { env = processEnv(), overrides, ...source } = options;
+    const loaded = loadFile(path, scope, env, {
       ...source,
       ...(overrides === undefined ? {} : { overrides }),
       profiles,

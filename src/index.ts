@@ -55,7 +55,7 @@ export {
   TransientError,
   type UnavailableReason,
 } from "./errors.js";
-export { type FromEnvOptions, GatewayClient, type GatewaySnapshot } from "./gateway.js";
+export { type FromConfigOptions, type FromEnvOptions, GatewayClient, type GatewaySnapshot } from "./gateway.js";
 export { gatherBounded } from "./gather-bounded.js";
 export type { AnswerCache, CachedAnswer } from "./ports/cache.js";
 export type {

@@ -5,8 +5,9 @@ import { type ProcessReading, readProcess } from "./env-process.js";
 import { type Env, type EnvReading, startReading } from "./env-reading.js";
 import { missingScopeRemedy, readScope, type ScopeReading } from "./env-scope.js";
 import type { ConfigNote } from "./invariants.js";
-import { codeLabels, fieldOf, type Labels, lookUp, written } from "./labels.js";
+import { fieldOf, type Labels, written } from "./labels.js";
 import type { GatewayOptions, ProxyEnv } from "./options.js";
+import { merged, notOverridden, type Overrides, overriddenLabels } from "./overrides.js";
 import { inspectScope, type ResolveContext } from "./resolve.js";
 import type { ProcessSettings } from "./schema-process.js";
 import { accepted, isPlainObject, NAME_PATTERN, printable } from "./values.js";
@@ -14,9 +15,8 @@ import { accepted, isPlainObject, NAME_PATTERN, printable } from "./values.js";
 export { readDotEnv } from "./dotenv.js";
 export { scopesIn } from "./env-keys.js";
 export type { Env } from "./env-reading.js";
+export type { Overrides } from "./overrides.js";
 export type { ProcessSettings } from "./schema-process.js";
-
-export type Overrides = Partial<Omit<GatewayOptions, "scope">>;
 
 export interface DotEnvSource {
   /** A dotenv file below the given environment, which wins. Must exist. Default: none is read. */
@@ -65,10 +65,9 @@ export function inspectEnv(scope: string, env: Env, settings: EnvSettings = {}):
   const read = withProcess(readScope(reading, scope), process);
   const overrides = isPlainObject(settings.overrides) ? settings.overrides : {};
   const options = { proxyEnv: proxyEnvOf(reading.env), ...merged(optionsOf(scope, read), overrides) };
-  const isOverridden = (path: string): boolean => lookUp(overrides, path) !== undefined;
-  reportScope(reading, scope, read, isOverridden("sources"));
-  const broken = new Set([...read.broken].filter((path) => !isOverridden(path)));
-  const labels = envLabels(scope, read, overrides);
+  reportScope(reading, scope, read, overrides.sources !== undefined);
+  const broken = notOverridden(read.broken, overrides);
+  const labels = overriddenLabels(envLabels(scope, read), overrides);
   const inspected = inspectScope(options, { ...settings, labels, broken });
   return {
     options,
@@ -110,7 +109,7 @@ function reportLines(reading: EnvReading, scope: string, env: Env, source: DotEn
 }
 
 /** Lease and telemetry settings are process-wide names for options of the client. */
-const PROCESS_OPTIONS = [
+export const PROCESS_OPTIONS = [
   ["leaseTtlMs", "leaseTtlMs"],
   ["leaseRenewal", "leaseRenewal"],
   ["capture", "telemetryOptions.capture"],
@@ -161,32 +160,18 @@ function optionsOf(scope: string, read: ScopeReading): GatewayOptions {
   return options as unknown as GatewayOptions;
 }
 
-function merged(options: GatewayOptions, overrides: Record<string, unknown>): GatewayOptions {
-  const result: Record<string, unknown> = { ...options };
-  for (const [key, value] of Object.entries(overrides)) {
-    if (value === undefined) continue;
-    const below = result[key];
-    result[key] = isPlainObject(below) && isPlainObject(value) ? { ...below, ...value } : value;
-  }
-  return result as unknown as GatewayOptions;
-}
-
-/** Keys by their environment names; what was overridden in code keeps its path. */
-function envLabels(scope: string, read: ScopeReading, overrides: Record<string, unknown>): Labels {
-  const code = codeLabels(overrides);
-  const isCode = (path: string): boolean =>
-    lookUp(overrides, path) !== undefined || (path.startsWith("sources") && overrides.sources !== undefined);
+/** Keys by their environment names. */
+function envLabels(scope: string, read: ScopeReading): Labels {
   const sourceName = (path: string): string | undefined => {
     const index = /^sources\[(\d+)\]\.name$/.exec(path)?.[1];
     return index === undefined ? undefined : read.prefixes[Number(index)]?.replace("__", "_").toLowerCase();
   };
   return {
-    key: (path) => (isCode(path) ? path : (read.given.get(path)?.key ?? envNameOf(scope, path, read.prefixes))),
+    key: (path) => read.given.get(path)?.key ?? envNameOf(scope, path, read.prefixes),
     value(path, value) {
-      if (isCode(path)) return code.value(path, value);
       return read.given.get(path)?.shown ?? sourceName(path) ?? `${written(fieldOf(path), value, "seconds")} (default)`;
     },
-    given: (path) => (isCode(path) ? code.given(path) : (read.given.get(path)?.shown ?? sourceName(path))),
+    given: (path) => read.given.get(path)?.shown ?? sourceName(path),
     accepted: (field) => accepted(field, "seconds"),
   };
 }
