@@ -7,8 +7,8 @@ import { accepted, printable } from "./values.js";
 export interface FileLabels extends Labels {
   /** Says where an option stands; `name` = how it is called there when that is not its path. */
   locate(path: string, line: number, name?: string): void;
-  /** Says what was given; undefined = not to be shown. */
-  show(path: string, shown: string | undefined): void;
+  /** Says how what was given is shown, worked out when somebody asks; undefined = not to be shown. */
+  show(path: string, shown: (() => string) | undefined): void;
   shown(path: string): string | undefined;
 }
 
@@ -20,7 +20,7 @@ export function fileLabels(
   fieldOf: (path: string) => Field | undefined,
 ): FileLabels {
   const places = new Map<string, { readonly line: number; readonly name: string }>();
-  const values = new Map<string, string>();
+  const values = new Map<string, () => string>();
   const lineOf = (path: string): number => {
     const place = places.get(path);
     if (place !== undefined) return place.line;
@@ -33,11 +33,11 @@ export function fileLabels(
     value(path, value) {
       const given = places.has(path);
       return given
-        ? (values.get(path) ?? written(fieldOf(path), value, "ms"))
+        ? (values.get(path)?.() ?? written(fieldOf(path), value, "ms"))
         : `${written(fieldOf(path), value, "ms")} (default)`;
     },
-    given: (path) => values.get(path),
-    unknown: (path) => values.get(path),
+    given: (path) => values.get(path)?.(),
+    unknown: (path) => values.get(path)?.(),
     accepted: acceptedInFile,
     locate(path, at, name = path) {
       places.set(path, { line: at, name });
@@ -46,7 +46,7 @@ export function fileLabels(
       if (shown === undefined) values.delete(path);
       else values.set(path, shown);
     },
-    shown: (path) => values.get(path),
+    shown: (path) => values.get(path)?.(),
   };
 }
 

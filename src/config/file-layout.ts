@@ -83,11 +83,12 @@ function unknownKeys(tree: MapTree, where: (line: number, path: string) => strin
 
 /** What to do about a scope that the file doesn't have. */
 export function missingScope(file: string, scope: string, { scopes }: FileLayout): ConfigProblem {
-  const meant = didYouMean(scope, scopes.keys());
+  const name = String(scope);
+  const meant = didYouMean(name, scopes.keys());
   const found = `It has ${[...scopes.keys()].map(printable).join(", ")}.`;
   return {
     key: printable(file),
-    problem: `has no scope ${printable(scope)}`,
+    problem: `has no scope ${printable(name)}`,
     remedy: meant === undefined ? found : `Did you mean ${printable(meant)}? ${found}`,
   };
 }

@@ -60,7 +60,10 @@ function compose({ Composer, Lexer, Parser }: Yaml, text: string, lines: LineCou
     if (parser.stack.length > 2 * MAX_DEPTH) return parser.offset;
   }
   tokens.push(...parser.end());
-  documents.push(...(composer.compose(tokens, true, text.length) as Iterable<Document.Parsed>));
+  for (const document of composer.compose(tokens, true, text.length) as Iterable<Document.Parsed>) {
+    documents.push(document);
+    if (documents.length > 1) break;
+  }
   const [first, second] = documents as [Document.Parsed, ...Document.Parsed[]];
   if (second !== undefined) first.errors.push(multipleDocuments(second));
   return first;
@@ -83,7 +86,7 @@ function syntaxProblems(
     const line = lineAt(pos[0]);
     if (byLine.has(line) || byLine.size >= MAX_SYNTAX_PROBLEMS) continue;
     // The one thing that looks right and is not: { apiKey: ${NAME} }.
-    const inFlow = code === "UNEXPECTED_TOKEN" && /[[{,].*\$\{/.test(lines[line - 1] ?? "");
+    const inFlow = code === "UNEXPECTED_TOKEN" && lines[line - 1]?.includes("${") === true;
     const tag = code === "TAG_RESOLVE_FAILED";
     const [problem, remedy] = tag
       ? ["has a ! tag that is not supported", "Remove the tag, or put the value in quotes."]

@@ -4,12 +4,12 @@ import { unreadable } from "./dotenv.js";
 import { printable } from "./values.js";
 
 /** No configuration is this long, and parsing is not free. */
-const MAX_BYTES = 1_024 * 1_024;
+const MAX_BYTES = 512 * 1_024;
 
 /** The text of a configuration file, without a BOM. Throws ConfigError when it can't be read or is no UTF-8 text. */
 export function readConfigText(path: string): string {
   const bytes = readBytes(path);
-  if (bytes.length > MAX_BYTES) throw refused(path, "is larger than 1 MiB");
+  if (bytes.length > MAX_BYTES) throw refused(path, "is larger than 512 KiB");
   let text: string;
   try {
     text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
@@ -25,7 +25,7 @@ function readBytes(path: string): Uint8Array {
     const found = statSync(path);
     // A device may never end.
     if (found.isCharacterDevice() || found.isBlockDevice()) throw new Error("a device");
-    if (found.size > MAX_BYTES) throw refused(path, "is larger than 1 MiB");
+    if (found.size > MAX_BYTES) throw refused(path, "is larger than 512 KiB");
     return readFileSync(path);
   } catch (error) {
     if (error instanceof ConfigError) throw error;

@@ -46,7 +46,7 @@ function secretOption({ fieldOf }: SectionReading, path: string, key: string): s
 function readValue(section: SectionReading, tree: Tree, path: string): unknown {
   const field = section.fieldOf(path);
   if (tree.kind === "scalar") return scalarOf(section, tree, path, field);
-  section.labels.show(path, tree.kind === "list" ? "(a list)" : "(an object)");
+  section.labels.show(path, () => (tree.kind === "list" ? "(a list)" : "(an object)"));
   // Content of the user's own, such as extraBody: nothing in it is an option of ours.
   if (field !== undefined) return contentOf(section, tree, path, field);
   return tree.kind === "map" ? optionsFrom(section, tree, path) : itemsOf(section, tree.items, path);
@@ -91,7 +91,7 @@ function scalarOf(section: SectionReading, tree: ScalarTree, path: string, field
   }
   if (typeof value !== "string") return typedScalar(section, tree, path, wanted);
   if (!isInterpolated(value)) {
-    section.labels.show(path, `"${show(section.env, wanted, value)}"`);
+    section.labels.show(path, () => `"${show(section.env, wanted, value)}"`);
     return isWordOf(wanted) ? parsed(section, wanted, value, path) : value;
   }
   const filled = fill(section, tree, path, wanted);
@@ -104,7 +104,7 @@ function nameless(path: string): Field {
 }
 
 function typedScalar(section: SectionReading, { value }: ScalarTree, path: string, field: Field): unknown {
-  section.labels.show(path, field.secret ? show(section.env, field, String(value)) : quoted(field, value));
+  section.labels.show(path, () => (field.secret ? show(section.env, field, String(value)) : quoted(field, value)));
   const isText = ["text", "name", "url", "secret"].includes(field.kind);
   if (!isText || section.fieldOf(path) === undefined) return value;
   return refuseOption(section, path, "is not a text", "Put it in quotes.");
@@ -132,13 +132,13 @@ function fill(
   const { text, names, whole, problems } = interpolate(written, section.env.env);
   for (const name of names) section.used.add(name);
   const isSecret = field.secret === true || names.some((name) => unknownField(name).secret);
-  const shown = show(section.env, isSecret ? { ...field, secret: true } : field, text);
+  const shown = (): string => `"${show(section.env, isSecret ? { ...field, secret: true } : field, text)}"`;
   if (section.labels.shown(path) === undefined) {
-    section.labels.show(path, names.length === 0 ? `"${shown}"` : `"${shown}" from ${references(names)}`);
+    section.labels.show(path, () => (names.length === 0 ? shown() : `${shown()} from ${references(names)}`));
   }
   if (problems.length === 0) return { text, whole };
   // The text may be half a secret: what was asked for is enough.
-  section.labels.show(path, names.length === 0 ? undefined : references(names));
+  section.labels.show(path, names.length === 0 ? undefined : () => references(names));
   section.labels.locate(path, tree.line);
   for (const [problem, remedy] of problems) refuseOption(section, path, problem, remedy);
   return undefined;
@@ -167,7 +167,7 @@ function secretFrom(section: SectionReading, owner: MapTree, tree: Tree, path: s
     section.broken.add(path);
     return undefined;
   }
-  section.labels.show(path, read.shown);
+  section.labels.show(path, () => read.shown);
   return parsed(section, field, read.text, path);
 }
 

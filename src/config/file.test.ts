@@ -480,10 +480,26 @@ process:
     ["a device", () => "/dev/zero", "can't be read"],
     ["another encoding", () => file(new Uint8Array([0x61, 0x3a, 0x20, 0xff, 0xfe])), "is not UTF-8 text"],
     ["UTF-16", () => file(Buffer.from(yaml(), "utf16le")), "has zero bytes, so it is no text"],
-    ["a huge file", () => file(`# ${"x".repeat(2_000_000)}`), "is larger than 1 MiB"],
+    ["a huge file", () => file(`# ${"x".repeat(2_000_000)}`), "is larger than 512 KiB"],
   ])("%s", (_, make, problem) => {
     const path = make();
     expect(openConfigFile(path).problems).toMatchObject([{ key: expect.stringContaining(basename(path)), problem }]);
+  });
+
+  test("what is no path or no scope is told to callers without types", () => {
+    for (const path of [undefined, null, "", 5] as unknown as string[]) {
+      expect(openConfigFile(path).problems).toMatchObject([{ key: "path", problem: "is not the path of a file" }]);
+    }
+    const none = undefined as unknown as string;
+    expect(inspectFile(openConfigFile(file(yaml())), none, {}).problems[0]?.problem).toBe("has no scope undefined");
+  });
+
+  test("a long file of nothing but trouble is refused, whatever it repeats", { timeout: 60_000 }, () => {
+    for (const text of ["---\n", ",", "a: [\n", "${", "x: *y\n", "&a ", "- a\n", "? ", "'"]) {
+      const long = text.repeat(Math.floor(100_000 / text.length));
+      expect(problemsOf(long).length).toBeGreaterThan(0);
+    }
+    expect(problemsOf(yaml({ more: `provider: "${"${".repeat(50_000)}"` }))).toHaveLength(1);
   });
 
   test("aliases that mean billions of values, and depth without end, are refused quickly", () => {

@@ -27,6 +27,11 @@ export interface ConfigFile {
 
 /** Reads a YAML file, or JSON when its name ends in `.json` (docs/configuration.md). Never throws. */
 export function openConfigFile(path: string): ConfigFile {
+  if (typeof path !== "string" || path === "") {
+    const remedy = "Give the path of a YAML or JSON file, as a text.";
+    const layout = { scopes: new Map(), process: undefined, problems: [] };
+    return { path: "", scopes: [], layout, problems: [{ key: "path", problem: "is not the path of a file", remedy }] };
+  }
   const { tree, problems } = parse(path);
   const layout = tree === undefined ? { scopes: new Map(), process: undefined, problems: [] } : layoutOf(path, tree);
   return { path, scopes: [...layout.scopes.keys()], layout, problems };
