@@ -196,6 +196,23 @@ scopes:
     expect(broken.map(({ key }) => key)).toEqual(["retry.maxAttempts"]);
   });
 
+  test("judges an override even where the file is broken below it", () => {
+    const overrides = { deadlineMs: -5 };
+    const { problems } = inspected(yaml({ after: "deadlineMs: ${NOPE}" }), {}, { overrides });
+    expect(problems.map(({ key }) => key.replace(/^.* /, ""))).toEqual(["scopes.LLM.deadlineMs", "deadlineMs"]);
+  });
+
+  test("has settings of the process as the floor below those of a scope", () => {
+    const process = "process: { capture: none, journal: off, leaseTtlMs: 4000 }";
+    const { options } = inspected(
+      yaml({ after: "telemetryOptions: { capture: digest }\nleaseTtlMs: 5000", top: process }),
+    );
+    expect(options).toMatchObject({ telemetryOptions: { capture: "digest", journal: "off" }, leaseTtlMs: 5_000 });
+    const text = yaml({ more: "timeoutMs: 90000", top: "process: { leaseTtlMs: 4000, leaseRenewal: off }" });
+    const { problem } = problemOf(text);
+    expect(problem).toMatch(/is above .*:9 process\.leaseTtlMs = 4000$/);
+  });
+
   test("is the whole configuration: what stands in the environment beside it is said, not read", () => {
     const env = { LLM__QWEN__1__RPM: "5", PGW_LOG_LEVEL: "debug", PGW_TELEMETRY_CAPTURE: "none", OTHER: "x" };
     const text = yaml({ top: "process: { capture: '${PGW_TELEMETRY_CAPTURE}' }" });
@@ -300,6 +317,20 @@ describe("secrets", () => {
       problem: "names a file that doesn't exist",
     });
     expect(problemOf(yaml({ more: "apiKeyFile: ./key" }))).toMatchObject({ problem: "is given beside apiKey" });
+  });
+
+  test("are known by the name of their variable, and wherever else they stand", () => {
+    const words = "no pattern fits this";
+    for (const text of [
+      yaml({ more: "rpm: ${MY_PASSWORD}" }),
+      yaml({ more: "foo: ${MY_PASSWORD}" }),
+      yaml({ key: words, more: `rpm: ${words}` }),
+      yaml({ more: `rpm: ${words}\ncacheToken: ${words}` }),
+    ]) {
+      const problems = problemsOf(text, { MY_PASSWORD: words });
+      expect(problems.length).toBeGreaterThan(0);
+      expect(JSON.stringify(problems)).not.toContain("no pattern");
+    }
   });
 
   test.each([
