@@ -14,6 +14,7 @@ import {
   type Overrides,
   processEnv,
 } from "./config/env.js";
+import { loadEmbeddingFile, loadFile } from "./config/file.js";
 import type { EmbeddingOptions, GatewayOptions } from "./config/options.js";
 import { type ResolvedScope, resolveScope } from "./config/resolve.js";
 import type { ChatRequest, ChatResponse } from "./domain/chat.js";
@@ -38,6 +39,13 @@ export interface FromEnvOptions<ClientOverrides = Overrides> extends DotEnvSourc
   /** Default: the environment of this process. */
   readonly env?: Env;
   /** Win over the environment; groups field by field, `sources` as a whole. */
+  readonly overrides?: ClientOverrides;
+}
+
+export interface FromConfigOptions<ClientOverrides = Overrides> extends DotEnvSource {
+  /** What `${NAME}` in the file is filled from. Default: the environment of this process. */
+  readonly env?: Env;
+  /** Win over the file; groups field by field, `sources` as a whole. */
   readonly overrides?: ClientOverrides;
 }
 
@@ -76,6 +84,22 @@ export class GatewayClient {
    */
   static fromEnv(scope: string, { env = processEnv(), overrides, ...source }: FromEnvOptions = {}): GatewayClient {
     const loaded = loadEnv(scope, env, {
+      ...source,
+      ...(overrides === undefined ? {} : { overrides }),
+      profiles,
+      profileFor,
+    });
+    return new GatewayClient({ ...processOptions(loaded.process), ...loaded.options });
+  }
+
+  /**
+   * Reads one scope of a YAML or JSON file (docs/configuration.md), and its process-wide settings; the environment only
+   * fills `${NAME}`. Telemetry and prices named there are opened too; relative paths start at the file's folder.
+   * Throws ConfigError with every problem by file, line and option.
+   */
+  static fromConfig(path: string, scope: string, options: FromConfigOptions = {}): GatewayClient {
+    const { env = processEnv(), overrides, ...source } = options;
+    const loaded = loadFile(path, scope, env, {
       ...source,
       ...(overrides === undefined ? {} : { overrides }),
       profiles,
@@ -152,6 +176,21 @@ export class EmbeddingClient {
     { env = processEnv(), overrides, ...source }: FromEnvOptions<EmbeddingOverrides> = {},
   ): EmbeddingClient {
     const loaded = loadEmbeddingEnv(scope, env, {
+      ...source,
+      ...(overrides === undefined ? {} : { overrides }),
+      profiles,
+      profileFor,
+    });
+    return new EmbeddingClient({ ...processOptions(loaded.process), ...loaded.options });
+  }
+
+  /** Reads one scope of a YAML or JSON file, like `GatewayClient.fromConfig`. Throws ConfigError. */
+  static fromConfig(
+    path: string,
+    scope: string,
+    { env = processEnv(), overrides, ...source }: FromConfigOptions<EmbeddingOverrides> = {},
+  ): EmbeddingClient {
+    const loaded = loadEmbeddingFile(path, scope, env, {
       ...source,
       ...(overrides === undefined ? {} : { overrides }),
       profiles,

@@ -59,7 +59,13 @@ export {
   TransientError,
   type UnavailableReason,
 } from "./errors.js";
-export { EmbeddingClient, type FromEnvOptions, GatewayClient, type GatewaySnapshot } from "./gateway.js";
+export {
+  EmbeddingClient,
+  type FromConfigOptions,
+  type FromEnvOptions,
+  GatewayClient,
+  type GatewaySnapshot,
+} from "./gateway.js";
 export { gatherBounded } from "./gather-bounded.js";
 export type { AnswerCache, CachedAnswer } from "./ports/cache.js";
 export type {

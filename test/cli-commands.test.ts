@@ -7,7 +7,7 @@ import { runCli } from "../src/cli/program.js";
 import { type SimulatedProvider, startSimulatedProvider, type UpstreamScript } from "../src/testing/provider/server.js";
 import { fakeTerminal, makeFolder, sourceEnv } from "./cli-harness.js";
 
-const COMMANDS = ["demo", "check", "chat", "batch", "report", "reconcile", "mock", "completion"];
+const COMMANDS = ["demo", "init", "check", "chat", "batch", "report", "reconcile", "mock", "completion"];
 
 let folder: ReturnType<typeof makeFolder>;
 let home: string;

@@ -18,3 +18,9 @@ export function parseCount(text: string): number {
   }
   return value;
 }
+
+/** For every command that is configured. */
+export const CONFIG_OPTION = [
+  "--config <file>",
+  "YAML or JSON configuration (default: polygateway.yaml in the current folder, if there is one)",
+] as const;

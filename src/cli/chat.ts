@@ -2,6 +2,7 @@ import { EventEmitter } from "node:events";
 import { type Command, InvalidArgumentError } from "commander";
 import type { ChatEvent, ChatMessage, ChatRequest, ChatResponse } from "../domain/chat.js";
 import type { GatewayClient } from "../gateway.js";
+import { CONFIG_OPTION } from "./arguments.js";
 import type { CommandContext } from "./context.js";
 import { CliError, EXIT } from "./failure.js";
 import { formatCount, formatDuration, formatMoney } from "./format.js";
@@ -14,6 +15,7 @@ interface ChatFlags {
   temperature?: number;
   maxTokens?: number;
   json?: boolean;
+  config?: string;
   env?: string;
   db?: string;
 }
@@ -222,7 +224,8 @@ export function registerChat(program: Command, context: CommandContext): void {
     .option("--temperature <number>", "sampling temperature", parseTemperature)
     .option("--max-tokens <number>", "longest answer, in tokens", parseMaxTokens)
     .option("--json", "print the whole reply as JSON when it is complete")
-    .option("--env <file>", "read configuration from this file instead of .env")
+    .option(...CONFIG_OPTION)
+    .option("--env <file>", "dotenv file (default: .env in the current folder, if there is one)")
     .option("--db <path>", "telemetry database (default ./polygateway.db, or what PGW_TELEMETRY_* says)")
     .addHelpText("after", EXAMPLES)
     .action((prompt: string | undefined, flags: ChatFlags) => chat(prompt, flags, context.terminal));

@@ -15,6 +15,8 @@ export interface CheckedScope {
 
 /** Everything `check` found out. */
 export interface CheckReport {
+  /** The file that is the configuration; null = the environment is. */
+  readonly configFile: string | null;
   readonly envFile: string | null;
   readonly nodeVersion: string;
   readonly sqlite: ReturnType<typeof sqliteAvailable>;

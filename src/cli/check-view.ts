@@ -14,11 +14,16 @@ export function configurationLines(report: CheckReport, style: Style): string[] 
   // A broken scope has no values in force: showing defaults in their place would mislead.
   const good = report.scopes.filter(({ inspection }) => inspection.problems.length === 0);
   return [
-    `Node ${report.nodeVersion} · environment${report.envFile === null ? "" : ` and ${printable(report.envFile)}`}`,
+    `Node ${report.nodeVersion} · ${originText(report)}`,
     telemetryLine(report),
     ...good.flatMap((scope) => ["", ...scopeLines(scope, style)]),
     "",
   ];
+}
+
+function originText({ configFile, envFile }: CheckReport): string {
+  const environment = `environment${envFile === null ? "" : ` and ${printable(envFile)}`}`;
+  return configFile === null ? environment : `${printable(configFile)}, its \${…} filled from the ${environment}`;
 }
 
 function telemetryLine({ scopes, sqlite }: CheckReport): string {

@@ -1,20 +1,22 @@
 import type { Command } from "commander";
-import { environment, inspectEnv, scopesIn } from "../config/env.js";
 import { inspectScope } from "../config/resolve.js";
 import { ConfigError, type ConfigProblem } from "../errors.js";
 import { PricingTable } from "../telemetry/pricing.js";
 import { sqliteAvailable } from "../telemetry/sqlite.js";
 import { profileFor, profiles } from "../transports/openai/profiles.js";
+import { CONFIG_OPTION } from "./arguments.js";
 import type { LiveAnswer } from "./check-live.js";
 import type { CheckedScope, CheckReport } from "./check-report.js";
 import { configurationLines, liveLines, noteLines, problemLines } from "./check-view.js";
+import { openConfiguration } from "./configuration.js";
 import type { CommandContext } from "./context.js";
 import { CliError, EXIT } from "./failure.js";
-import { dotenvPathOf } from "./scope.js";
+import { DEFAULT_SCOPE } from "./scope.js";
 import { processTerminal, styleOf, type Terminal } from "./terminal.js";
 
 interface CheckFlags {
   readonly scope?: string;
+  readonly config?: string;
   readonly env?: string;
   readonly json?: boolean;
   readonly live?: boolean;
@@ -22,9 +24,9 @@ interface CheckFlags {
 
 const EXAMPLES = `
 Examples:
-  polygateway check                     every scope of the environment and .env
+  polygateway check                     every scope of ./polygateway.yaml, else of the environment and .env
   polygateway check --scope LLM --live  also asks each source one tiny question
-  polygateway check --env prod.env --json
+  polygateway check --config prod.yaml --env prod.env --json
 
 Exit code 1 when anything is wrong, or when a source doesn't answer with --live.`;
 
@@ -38,6 +40,7 @@ export function registerCheck(
     .summary("validate the configuration and show what is in force")
     .description("Validates the whole configuration at once and shows sources, limits and what they mean.")
     .option("--scope <name>", "check this scope only (default: all that are configured)")
+    .option(...CONFIG_OPTION)
     .option("--env <file>", "dotenv file (default: .env in the current folder, if there is one)")
     .option("--live", "ask each source one tiny question and say what answered")
     .option("--json", "print one JSON object instead of text")
@@ -69,18 +72,17 @@ function summary(problems: number, live: boolean): string {
 }
 
 function inspectAll(flags: CheckFlags, terminal: Terminal): CheckReport {
-  const dotenvPath = dotenvPathOf(flags.env);
-  const source = dotenvPath === undefined ? {} : { dotenvPath };
-  const found = scopesIn(environment(terminal.env, source));
-  const names = flags.scope !== undefined ? [flags.scope] : found.length > 0 ? found : ["LLM"];
+  const { scopes: found, file, dotenvPath, inspect } = openConfiguration(flags, terminal.env);
+  const names = flags.scope !== undefined ? [flags.scope] : found.length > 0 ? found : [DEFAULT_SCOPE];
   const context = { profiles, profileFor };
   const scopes = names.map((name): CheckedScope => {
-    const inspection = inspectEnv(name, terminal.env, { ...source, ...context, client: "any" });
+    const inspection = inspect(name, "any");
     const { config, embedding } = inspectScope(inspection.options, { ...context, client: inspection.client });
     return { inspection, config, embedding };
   });
   const pricing = pricingProblems(scopes[0]?.inspection.process.pricingPath);
   return {
+    configFile: file?.path ?? null,
     envFile: dotenvPath ?? null,
     nodeVersion: process.version,
     sqlite: sqliteAvailable(),

@@ -1,6 +1,6 @@
 import { createSystemRuntime, formatLogLine } from "../backends/system.js";
 import { defaultConcurrency } from "../batch/concurrency.js";
-import { loadEnv, type ProcessSettings } from "../config/env.js";
+import type { ProcessSettings } from "../config/env.js";
 import type { GatewayOptions } from "../config/options.js";
 import { resolveScope } from "../config/resolve.js";
 import { GatewayClient } from "../gateway.js";
@@ -10,16 +10,15 @@ import { JsonlRecorder } from "../telemetry/jsonl.js";
 import { PricingTable } from "../telemetry/pricing.js";
 import { SqliteRecorder, sqliteAvailable } from "../telemetry/sqlite.js";
 import { profileFor, profiles } from "../transports/openai/profiles.js";
-import { chooseScope, dotenvPathOf } from "./scope.js";
+import { type ConfigFlags, loadScope, openConfiguration } from "./configuration.js";
+import { chooseScope } from "./scope.js";
 import { printable, type Terminal } from "./terminal.js";
 
 const LEVELS: readonly LogLevel[] = ["debug", "info", "warn", "error"];
 const BATCH_BACKEND_GRACE_MS = 60_000;
 
-export interface ClientRequest {
+export interface ClientRequest extends ConfigFlags {
   readonly scope?: string;
-  /** Configuration file; default `.env` when there is one. */
-  readonly env?: string;
   /** SQLite database for telemetry, whatever the configuration says. */
   readonly db?: string;
   readonly terminal: Terminal;
@@ -79,13 +78,13 @@ export function batchDefaults(options: GatewayOptions, settings: ProcessSettings
     // A line of OUT is written only after its record is committed (spec 05), so sync is not a choice here.
     telemetryOptions: {
       ...options.telemetryOptions,
-      journal: settings.journal ?? "before_send",
+      journal: options.telemetryOptions?.journal ?? settings.journal ?? "before_send",
       durability: "sync",
     },
   };
 }
 
-/** Builds the governed client of a command from environment and `.env`. */
+/** Builds the governed client of a command from its configuration file, or from environment and `.env`. */
 export function openClient(request: ClientRequest): OpenedClient {
   const { terminal } = request;
   const note = request.note ?? ((text: string) => void terminal.stderr.write(`${text}\n`));
@@ -96,10 +95,8 @@ export function openClient(request: ClientRequest): OpenedClient {
       note(printable(formatLogLine(message, level === "debug" ? fields : undefined).trimEnd()));
     },
   });
-  const dotenvPath = dotenvPathOf(request.env);
-  const scope = chooseScope(request.scope, terminal.env, dotenvPath);
-  const dialects = { profiles, profileFor };
-  const loaded = loadEnv(scope, terminal.env, { ...dialects, ...(dotenvPath === undefined ? {} : { dotenvPath }) });
+  const configuration = openConfiguration(request, terminal.env);
+  const loaded = loadScope(configuration, chooseScope(request.scope, configuration));
   for (const { key, level, text } of loaded.notes) if (level === "warning") note(`${key}: ${text}`);
   leastLevel = loaded.process.logLevel;
   const stores = telemetryStores(loaded.process, request.db, note);
@@ -114,7 +111,7 @@ export function openClient(request: ClientRequest): OpenedClient {
   return {
     client,
     runtime,
-    defaultConcurrency: defaultConcurrency(resolveScope(options, dialects).config),
+    defaultConcurrency: defaultConcurrency(resolveScope(options, { profiles, profileFor }).config),
     store: stores[0],
     close: () => client.close(),
   };

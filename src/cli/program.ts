@@ -6,6 +6,7 @@ import { registerCompletion } from "./completion.js";
 import type { CommandContext } from "./context.js";
 import { registerDemo } from "./demo.js";
 import { describeFailure, EXIT } from "./failure.js";
+import { registerInit } from "./init.js";
 import { registerMock } from "./mock.js";
 import { packageVersion } from "./package-root.js";
 import { registerReconcile } from "./reconcile.js";
@@ -17,12 +18,13 @@ import { registerTrace } from "./trace.js";
 const EXAMPLES = `
 Examples:
   polygateway demo                                       a governed batch over simulated sources, no keys needed
+  polygateway init --provider deepseek                   writes a first .env to fill in
   polygateway check --live                               is my configuration right, and do the sources answer?
   polygateway chat "Why is the sky blue?"
   polygateway batch questions.jsonl -o answers.jsonl     the main job: resumable, within every limit
   polygateway report --since 1h                          what it cost and what failed
 
-Sources are read from the environment and from .env in the current folder.
+Sources are read from polygateway.yaml in the current folder, else from the environment and .env.
 Exit codes: 0 all well · 1 could not run · 2 something failed · 3 gave up, try again later.`;
 
 export function createProgram(context: CommandContext): Command {
@@ -42,6 +44,7 @@ export function createProgram(context: CommandContext): Command {
       getErrHasColors: () => false,
     });
   registerDemo(program, context);
+  registerInit(program, context.terminal);
   registerCheck(program, context);
   registerChat(program, context);
   registerBatch(program, context);

@@ -1,9 +1,11 @@
-import { readFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { configurationPage, envExample } from "./docs.js";
 import { parseDotEnv } from "./dotenv.js";
 import { inspectEnv } from "./env.js";
+import { inspectFile, openConfigFile } from "./file.js";
 import { EMBEDDING_FIELDS, FLAT_NAMES, GROUPS, SCOPE_FIELDS } from "./schema.js";
 import { PROCESS_LATER, SCOPE_LATER, SOURCE_LATER } from "./schema-later.js";
 import { PROCESS_FIELDS } from "./schema-process.js";
@@ -57,4 +59,34 @@ test("the example works as it is, and every default it shows is accepted", () =>
   const uncommented = example.replace(/^# ([A-Z][A-Za-z0-9_]+=.+)$/gm, "$1");
   expect(uncommented).not.toBe(example);
   expect(inspectEnv("LLM", parseDotEnv(uncommented).values).problems).toEqual([]);
+});
+
+test("the example of a file is good configuration, and says what the page says", () => {
+  const folder = mkdtempSync(join(tmpdir(), "pgw-docs-"));
+  try {
+    mkdirSync(join(folder, "secrets"));
+    writeFileSync(join(folder, "secrets", "glm.key"), "sk-0123456789abcdef\n");
+    const path = join(folder, "polygateway.yaml");
+    writeFileSync(path, /^```yaml\n([\s\S]*?)^```$/m.exec(page)?.[1] ?? "");
+    const env = { QWEN_API_KEY: "none", QWEN_API_KEY_2: "none" };
+    const { problems, options, process } = inspectFile(openConfigFile(path), "LLM", env);
+    expect(problems).toEqual([]);
+    expect(options.sources.map(({ name, rpm }) => [name, rpm])).toEqual([
+      ["qwen_1", 600],
+      ["qwen_2", 600],
+      ["glm_1", undefined],
+    ]);
+    expect(options.failover).toBe("off");
+    expect(process.pricingPath).toBe(join(folder, "prices.json"));
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
+
+test("the page names every option of a file", () => {
+  for (const option of Object.keys(PROCESS_FIELDS)) expect(page).toContain(`| \`process.${option}\` |`);
+  for (const { option, fields } of Object.values(GROUPS)) {
+    for (const name of Object.keys(fields)) expect(page).toContain(`| \`${option}.${name}\` |`);
+  }
+  for (const name of Object.keys(SCOPE_FIELDS)) expect(page).toContain(`| \`${name}\` |`);
 });

@@ -1,3 +1,4 @@
+import { FILE_SECTION } from "./docs-file.js";
 import type { Field } from "./field.js";
 import { EMBEDDING_FIELDS, FLAT_NAMES, GROUPS, SCOPE_FIELDS } from "./schema.js";
 import { type LaterField, PROCESS_LATER, SCOPE_LATER, SOURCE_LATER } from "./schema-later.js";
@@ -117,19 +118,22 @@ const PROCESS_CODE: Readonly<Record<string, string>> = {
   journal: "telemetryOptions.journal",
 };
 
-function codeName(section: Section, row: Row): string {
-  const option = section.prefix === "" ? PROCESS_CODE[row.option ?? ""] : row.option;
-  return option === undefined ? "–" : `\`${option}\``;
+/** How an option is called in code and, where that differs, in a file. */
+function optionNames(section: Section, row: Row): string[] {
+  const quote = (option: string | undefined): string => (option === undefined ? "–" : `\`${option}\``);
+  if (section.prefix !== "") return [quote(row.option)];
+  return [quote(PROCESS_CODE[row.option ?? ""]), quote(row.option && `process.${row.option}`)];
 }
 
 function tableRow(section: Section, row: Row): string {
   const { field, later } = row;
   const name = `\`${section.prefix}${field.env}\``;
-  const file = field.secret ? ` Or \`${field.env}_FILE\` = path of a file that holds it.` : "";
+  const inFile = row.option === undefined ? "" : `, in a file \`${row.option}File\`,`;
+  const file = field.secret ? ` Or \`${field.env}_FILE\`${inFile} = path of a file that holds it.` : "";
   const today = later === undefined ? "" : ` Today: ${later.today}.`;
   const cells = [
     name,
-    codeName(section, row),
+    ...optionNames(section, row),
     accepted(field, "seconds"),
     shownDefault(field),
     `${field.text}.${file}${today}`,
@@ -138,16 +142,19 @@ function tableRow(section: Section, row: Row): string {
 }
 
 function table(section: Section): string {
-  const head = "| key | in code | takes | default | meaning |\n|---|---|---|---|---|";
+  const options = section.prefix === "" ? ["in code", "in a file"] : ["in code and in a file"];
+  const titles = ["key", ...options, "takes", "default", "meaning"];
+  const head = `| ${titles.join(" | ")} |\n|${"---|".repeat(titles.length)}`;
   return `## ${section.title}\n\n${section.intro}\n\n${head}\n${section.rows.map((row) => tableRow(section, row)).join("\n")}`;
 }
 
 const INTRO = `<!-- Generated from src/config/schema.ts by \`npm run docs:generate\`; edit there. -->
 # Configuration
 
-Two ways in, with the same rules and the same defaults (a YAML file comes with a later version):
+Three ways in, with the same rules and the same defaults:
 
-- **Environment and \`.env\`**: the names below. The real environment wins over \`.env\`. Every command of \`polygateway\` reads both; in code it is \`GatewayClient.fromEnv("LLM")\`, with \`{ dotenvPath: ".env" }\` when the file is wanted too.
+- **Environment and \`.env\`**: the names below. The real environment wins over \`.env\`. Commands of \`polygateway\` read both; in code it is \`GatewayClient.fromEnv("LLM")\`, with \`{ dotenvPath: ".env" }\` when the file is wanted too.
+- **A file**: \`polygateway.yaml\` or JSON, [below](#a-configuration-file). In code it is \`GatewayClient.fromConfig("polygateway.yaml", "LLM")\`.
 - **Code**: \`new GatewayClient({ scope: "LLM", sources: [{ name: "qwen_1", baseUrl: "…", apiKey: "…", model: "…" }] })\`. Same tree, camelCase, lengths of time in milliseconds (\`timeoutMs: 120_000\` is \`TIMEOUT_S=120\`).
 
 The smallest \`.env\` that works:
@@ -158,7 +165,7 @@ LLM__QWEN__1__API_KEY=sk-your-key
 LLM__QWEN__1__MODEL=qwen3-8b
 \`\`\`
 
-\`polygateway check\` shows what is in force and everything that is wrong, all at once; \`polygateway check --live\` also asks each source one tiny question. \`.env.example\` has every key with its default.
+\`polygateway check\` shows what is in force and everything that is wrong, all at once; \`polygateway check --live\` also asks each source one tiny question. \`polygateway init\` writes a first \`.env\` or \`polygateway.yaml\`. \`.env.example\` has every key with its default.
 
 - Nothing is guessed where it decides correctness: endpoint, credential and model have no default.
 - An unknown key of a known scope is an error, so a misspelt limit can't go unnoticed. So is an empty value.
@@ -187,7 +194,7 @@ function flatTable(): string {
 
 /** The text of docs/configuration.md. */
 export function configurationPage(): string {
-  return `${[INTRO, ...sections().map(table), flatTable()].join("\n\n")}\n`;
+  return `${[INTRO, FILE_SECTION, ...sections().map(table), flatTable()].join("\n\n")}\n`;
 }
 
 const EXAMPLE_SCOPE = "LLM";

@@ -37,9 +37,22 @@ export function readProcess(reading: EnvReading): ProcessReading {
   }
   readLater(reading);
   refuseUnknown(reading);
-  checkBackendsAgree(reading, given);
-  noteIdlePaths(reading, given, values.telemetryBackends as ProcessSettings["telemetryBackends"], broken);
-  return { settings: values as unknown as ProcessSettings, given, broken };
+  const process = { settings: values as unknown as ProcessSettings, given, broken };
+  judgeProcess(reading, process, (option) => PROCESS_FIELDS[option].env ?? option);
+  return process;
+}
+
+/** Rules between the settings of the process; `nameOf` = how the user writes them. */
+export function judgeProcess(reading: EnvReading, process: ProcessReading, nameOf: NameOf): void {
+  checkBackendsAgree(reading, process.given, nameOf);
+  noteIdlePaths(reading, process, nameOf);
+}
+
+type NameOf = (option: keyof ProcessSettings) => string;
+
+/** Names of settings of the process in the environment. */
+export function processNames(): Iterable<string> {
+  return KNOWN.keys();
 }
 
 function readLater(reading: EnvReading): void {
@@ -62,7 +75,11 @@ function refuseUnknown(reading: EnvReading): void {
   }
 }
 
-function checkBackendsAgree(reading: EnvReading, given: ReadonlyMap<keyof ProcessSettings, GivenText>): void {
+function checkBackendsAgree(
+  reading: EnvReading,
+  given: ReadonlyMap<keyof ProcessSettings, GivenText>,
+  nameOf: NameOf,
+): void {
   const limiter = given.get("limiterBackend");
   const breaker = given.get("breakerBackend");
   const fallback = PROCESS_FIELDS.limiterBackend.fallback;
@@ -71,18 +88,17 @@ function checkBackendsAgree(reading: EnvReading, given: ReadonlyMap<keyof Proces
   const known = PROCESS_FIELDS.limiterBackend.choices ?? [];
   if (limiterName === breakerName || !known.includes(limiterName) || !known.includes(breakerName)) return;
   reading.problems.push({
-    key: "PGW_BREAKER_BACKEND",
+    key: nameOf("breakerBackend"),
     value: breakerName + (breaker ? "" : " (default)"),
-    problem: `differs from PGW_LIMITER_BACKEND = ${limiterName}${limiter ? "" : " (default)"}`,
+    problem: `differs from ${nameOf("limiterBackend")} = ${limiterName}${limiter ? "" : " (default)"}`,
     remedy: "Limits and breakers are decided in one step: give both the same backend.",
   });
 }
 
 function noteIdlePaths(
   reading: EnvReading,
-  given: ReadonlyMap<keyof ProcessSettings, GivenText>,
-  backends: ProcessSettings["telemetryBackends"],
-  broken: ReadonlySet<keyof ProcessSettings>,
+  { given, settings: { telemetryBackends: backends }, broken }: ProcessReading,
+  nameOf: NameOf,
 ): void {
   if (broken.has("telemetryBackends")) return;
   const paths = [
@@ -92,7 +108,7 @@ function noteIdlePaths(
   for (const { option, backend, on } of paths) {
     const text = given.get(option);
     if (on || text === undefined) continue;
-    const what = `has no effect while PGW_TELEMETRY_BACKEND doesn't name ${backend}`;
+    const what = `has no effect while ${nameOf("telemetryBackends")} doesn't name ${backend}`;
     reading.notes.push({ key: text.key, level: "warning", text: what });
   }
 }

@@ -30,7 +30,7 @@ export function startReading(env: Env, readFile: (path: string) => string = read
 /** Shorter ones (`none`) would hide harmless words. */
 const SHORTEST_SECRET = 6;
 
-function addSecret(secrets: Set<string>, value: string): void {
+export function addSecret(secrets: Set<string>, value: string): void {
   if (value.trim().length >= SHORTEST_SECRET) secrets.add(value.trim());
 }
 
@@ -51,10 +51,11 @@ export function textOf(reading: EnvReading, key: string, field: Field): GivenTex
     problem(reading, fileKey, path, `is given beside ${key}`, "Keep one of the two.");
     return undefined;
   }
-  return secretFile(reading, fileKey, path, field);
+  return readSecretFile(reading, fileKey, path, field);
 }
 
-function secretFile(reading: EnvReading, key: string, path: string, field: Field): GivenText | undefined {
+/** The secret alone in a file, without the line end at its end; undefined after the problem was noted under `key`. */
+export function readSecretFile(reading: EnvReading, key: string, path: string, field: Field): GivenText | undefined {
   try {
     const text = reading
       .readFile(path)

@@ -1,23 +1,23 @@
 import { ConfigError, type ConfigProblem } from "../errors.js";
+import { type ClientKind, forClient } from "./client-kind.js";
 import { parseDotEnv, readText } from "./dotenv.js";
 import { envNameOf } from "./env-keys.js";
 import { type ProcessReading, readProcess } from "./env-process.js";
 import { type Env, type EnvReading, startReading } from "./env-reading.js";
 import { missingScopeRemedy, readScope, type ScopeReading } from "./env-scope.js";
 import type { ConfigNote } from "./invariants.js";
-import { codeLabels, fieldOf, type Labels, lookUp, written } from "./labels.js";
+import { fieldOf, type Labels, written } from "./labels.js";
 import type { EmbeddingOptions, GatewayOptions, ProxyEnv } from "./options.js";
-import { type ClientKind, inspectScope, type ResolveContext } from "./resolve.js";
-import { EMBEDDING_FIELDS } from "./schema.js";
+import { type EmbeddingOverrides, merged, notOverridden, type Overrides, overriddenLabels } from "./overrides.js";
+import { inspectScope, type ResolveContext } from "./resolve.js";
 import type { ProcessSettings } from "./schema-process.js";
 import { accepted, isPlainObject, NAME_PATTERN, printable } from "./values.js";
 
 export { readDotEnv } from "./dotenv.js";
 export { scopesIn } from "./env-keys.js";
 export type { Env } from "./env-reading.js";
+export type { EmbeddingOverrides, Overrides } from "./overrides.js";
 export type { ProcessSettings } from "./schema-process.js";
-
-export type Overrides = Partial<Omit<GatewayOptions, "scope">>;
 
 export interface DotEnvSource {
   /** A dotenv file below the given environment, which wins. Must exist. Default: none is read. */
@@ -25,8 +25,6 @@ export interface DotEnvSource {
   /** Reads the dotenv file and `*_FILE` secrets. Throws ConfigError. Default: from the file system. */
   readonly readFile?: (path: string) => string;
 }
-
-export type EmbeddingOverrides = Partial<Omit<EmbeddingOptions, "scope">>;
 
 export interface EnvSettings extends DotEnvSource, Pick<ResolveContext, "profiles" | "profileFor"> {
   /** What the scope is read for; `any`: for embeddings when it has a BATCH_SIZE. Default `chat`. */
@@ -77,14 +75,17 @@ export function inspectEnv(scope: string, env: Env, settings: EnvSettings = {}):
   const process = readProcess(reading);
   const read = withProcess(readScope(reading, scope), process);
   const overrides = isPlainObject(settings.overrides) ? settings.overrides : {};
-  const client = clientOf(settings, read);
-  if (client === "chat") leaveOutEmbedding(reading, read);
-  else leaveOutCache(reading, read);
-  const options = { proxyEnv: proxyEnvOf(reading.env), ...merged(optionsOf(scope, read), overrides) };
-  const isOverridden = (path: string): boolean => lookUp(overrides, path) !== undefined;
-  reportScope(reading, scope, read, isOverridden("sources"));
-  const broken = new Set([...read.broken].filter((path) => !isOverridden(path)));
-  const labels = envLabels(scope, read, overrides);
+  const given = optionsOf(scope, read);
+  const ownLabels = envLabels(scope, read);
+  const client = forClient(
+    { options: given, broken: read.broken, labels: ownLabels },
+    settings.client ?? "chat",
+    reading.notes,
+  );
+  const options = { proxyEnv: proxyEnvOf(reading.env), ...merged(given, overrides) };
+  reportScope(reading, scope, read, overrides.sources !== undefined);
+  const broken = notOverridden(read.broken, overrides);
+  const labels = overriddenLabels(ownLabels, overrides);
   const inspected = inspectScope(options, { ...settings, client, labels, broken });
   return {
     client,
@@ -126,43 +127,8 @@ function reportLines(reading: EnvReading, scope: string, env: Env, source: DotEn
   }
 }
 
-function clientOf({ client = "chat" }: EnvSettings, read: ScopeReading): ClientKind {
-  if (client !== "any") return client;
-  return read.given.has("batchSize") ? "embedding" : "chat";
-}
-
-/** A chat client may share a scope with an embedding client; what is the other one's is no business of its own. */
-function leaveOutEmbedding(reading: EnvReading, read: ScopeReading): void {
-  const given = Object.keys(EMBEDDING_FIELDS).filter((option) => read.given.has(option));
-  if (given.length === 0) return;
-  const key = given.map((option) => read.given.get(option)?.key).join(", ");
-  const isForEmbedding = given.includes("batchSize");
-  const text = isForEmbedding
-    ? "is read by EmbeddingClient alone"
-    : "is read by EmbeddingClient alone, which also needs BATCH_SIZE";
-  reading.notes.push({ key, level: isForEmbedding ? "note" : "warning", text });
-  for (const option of given) {
-    read.values.delete(option);
-    read.broken.delete(option);
-  }
-}
-
-/** Embeddings are never cached (spec 04); the scope may be a chat client's too. */
-function leaveOutCache(reading: EnvReading, read: ScopeReading): void {
-  const given = [...read.given].filter(([path]) => path.startsWith("cache."));
-  const own = given.filter(([, { key }]) => !key.startsWith("PGW_"));
-  if (own.length > 0) {
-    const key = own.map(([, text]) => text.key).join(", ");
-    reading.notes.push({ key, level: "note", text: "is read by GatewayClient alone: embeddings are never cached" });
-  }
-  for (const [path] of given) {
-    read.values.delete(path);
-    read.broken.delete(path);
-  }
-}
-
 /** Lease, telemetry and cache settings are process-wide names for options of the client. */
-const PROCESS_OPTIONS = [
+export const PROCESS_OPTIONS = [
   ["leaseTtlMs", "leaseTtlMs"],
   ["leaseRenewal", "leaseRenewal"],
   ["capture", "telemetryOptions.capture"],
@@ -197,7 +163,7 @@ function reportScope(reading: EnvReading, scope: string, read: ScopeReading, has
 }
 
 /** Paths and values as the object a constructor takes. */
-function optionsOf(scope: string, read: ScopeReading): GatewayOptions {
+function optionsOf(scope: string, read: ScopeReading): Record<string, unknown> {
   const sources: Record<string, unknown>[] = read.prefixes.map((prefix) => ({
     name: prefix.replace("__", "_").toLowerCase(),
     provider: prefix.split("__")[0]?.toLowerCase(),
@@ -211,36 +177,21 @@ function optionsOf(scope: string, read: ScopeReading): GatewayOptions {
     else if (option === "") options[path] = value;
     else options[owner] = { ...(options[owner] as object | undefined), [option]: value };
   }
-  // Its shape is what inspectScope judges next.
-  return options as unknown as GatewayOptions;
+  return options;
 }
 
-function merged(options: GatewayOptions, overrides: Record<string, unknown>): GatewayOptions {
-  const result: Record<string, unknown> = { ...options };
-  for (const [key, value] of Object.entries(overrides)) {
-    if (value === undefined) continue;
-    const below = result[key];
-    result[key] = isPlainObject(below) && isPlainObject(value) ? { ...below, ...value } : value;
-  }
-  return result as unknown as GatewayOptions;
-}
-
-/** Keys by their environment names; what was overridden in code keeps its path. */
-function envLabels(scope: string, read: ScopeReading, overrides: Record<string, unknown>): Labels {
-  const code = codeLabels(overrides);
-  const isCode = (path: string): boolean =>
-    lookUp(overrides, path) !== undefined || (path.startsWith("sources") && overrides.sources !== undefined);
+/** Keys by their environment names. */
+function envLabels(scope: string, read: ScopeReading): Labels {
   const sourceName = (path: string): string | undefined => {
     const index = /^sources\[(\d+)\]\.name$/.exec(path)?.[1];
     return index === undefined ? undefined : read.prefixes[Number(index)]?.replace("__", "_").toLowerCase();
   };
   return {
-    key: (path) => (isCode(path) ? path : (read.given.get(path)?.key ?? envNameOf(scope, path, read.prefixes))),
+    key: (path) => read.given.get(path)?.key ?? envNameOf(scope, path, read.prefixes),
     value(path, value) {
-      if (isCode(path)) return code.value(path, value);
       return read.given.get(path)?.shown ?? sourceName(path) ?? `${written(fieldOf(path), value, "seconds")} (default)`;
     },
-    given: (path) => (isCode(path) ? code.given(path) : (read.given.get(path)?.shown ?? sourceName(path))),
+    given: (path) => read.given.get(path)?.shown ?? sourceName(path),
     accepted: (field) => accepted(field, "seconds"),
   };
 }

@@ -1,7 +1,12 @@
-import { expect, test } from "vitest";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, expect, test } from "vitest";
+import { stringify } from "yaml";
 import type { ScopeConfig } from "../domain/scope.js";
 import { ConfigError, type ConfigProblem } from "../errors.js";
 import { inspectEnv, loadEnv } from "./env.js";
+import { inspectFile, openConfigFile } from "./file.js";
 import { limitConflicts, sameLimits } from "./invariants.js";
 import type { GatewayOptions, SourceOptions } from "./options.js";
 import { inspectScope, resolveScope } from "./resolve.js";
@@ -128,18 +133,35 @@ const BREAKS: readonly Break[] = [
   ),
 ];
 
+const folder = mkdtempSync(join(tmpdir(), "pgw-invariants-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/** As a file of one scope, with `process` where the environment has it process-wide too. */
+function fileProblems({ options, source }: Break): readonly ConfigProblem[] {
+  const path = join(folder, "polygateway.yaml");
+  const { leaseTtlMs, leaseRenewal, ...scope } = options;
+  const process = JSON.parse(JSON.stringify({ leaseTtlMs, leaseRenewal }));
+  writeFileSync(path, stringify({ scopes: { LLM: { ...scope, sources: [{ ...SOURCE, ...source }] } }, process }));
+  return inspectFile(openConfigFile(path), "LLM", {}).problems;
+}
+
 function codeProblems({ options, source }: Break): readonly ConfigProblem[] {
   return inspectScope({ scope: "LLM", ...options, sources: [{ ...SOURCE, ...source }] }).problems;
 }
 
-test.each(BREAKS)("$name is found through constructor and environment alike", (broken) => {
+test.each(BREAKS)("$name is found through constructor, environment and file alike", (broken) => {
   const code = codeProblems(broken);
   const env = inspectEnv("LLM", { ...SOURCE_ENV, ...broken.env }).problems;
   expect(code).toHaveLength(1);
   expect(env).toHaveLength(1);
+  const file = fileProblems(broken);
+  expect(file).toHaveLength(1);
+  // The file's paths are those of code, below the scope or the process, each with its line.
+  const inFile = (text: string): string => text.replace(/\S*polygateway\.yaml:\d+ (scopes\.LLM|process)\./g, "");
   for (const [list, at, values] of [
     [code, 0, broken.values.code],
     [env, 1, broken.values.env],
+    [file.map((each) => ({ ...each, key: inFile(each.key), problem: inFile(each.problem) })), 0, broken.values.code],
   ] as const) {
     const [problem] = list;
     expect(problem?.key).toBe(broken.keys[0]?.[at]);

@@ -20,6 +20,8 @@ export interface Labels {
   value(path: string, value: unknown): string;
   /** The value as it was given, secrets masked; undefined when nobody gave it. */
   given(path: string): string | undefined;
+  /** The same for an option that nobody knows, where the notation knows better than its name. */
+  unknown?(path: string): string | undefined;
   /** What the field accepts, in the same notation. */
   accepted(field: Field): string;
 }
@@ -96,7 +98,7 @@ export function lookUp(options: unknown, path: string): unknown {
   let current = options;
   for (const step of path.split(/[.[\]]+/).filter((part) => part !== "")) {
     if (typeof current !== "object" || current === null) return undefined;
-    current = (current as Record<string, unknown>)[step];
+    current = Object.hasOwn(current, step) ? (current as Record<string, unknown>)[step] : undefined;
   }
   return current;
 }

@@ -57,9 +57,12 @@ export function optionReader(labels: Labels, broken: ReadonlySet<string> = new S
   function refuseUnknown(given: Record<string, unknown>, known: readonly string[], prefix: string): void {
     for (const key of Object.keys(given).filter((name) => !known.includes(name))) {
       const meant = didYouMean(key, known);
+      const path = `${prefix}${key}`;
+      const field = unknownField(`${key} ${meant ?? ""}`);
+      const shown = field.secret ? undefined : labels.unknown?.(path);
       problems.push({
-        key: `${prefix}${key}`,
-        value: quoted(unknownField(`${key} ${meant ?? ""}`), given[key]),
+        key: labels.key(path),
+        value: shown ?? quoted(field, given[key]),
         problem: "is not a known option",
         remedy: meant ? `Did you mean ${prefix}${meant}?` : `Known are ${known.join(", ")}.`,
       });

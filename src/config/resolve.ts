@@ -4,6 +4,8 @@ import type { ScopeConfig, SelectorName } from "../domain/scope.js";
 import type { SourceConfig } from "../domain/source.js";
 import { ConfigError, type ConfigProblem } from "../errors.js";
 import { cacheNotes, type ResolvedCache, readCache } from "./cache.js";
+/** What a scope's options are for. */
+import type { ClientKind } from "./client-kind.js";
 import { didYouMean } from "./did-you-mean.js";
 import type { Field, Fields } from "./field.js";
 import { type ConfigNote, embeddingWarnings, violations, warnings } from "./invariants.js";
@@ -23,9 +25,6 @@ import { SOURCE_FIELDS } from "./schema-source.js";
 import { hasMethods, isPlainObject } from "./values.js";
 
 export type { ConfigNote } from "./invariants.js";
-
-/** What a scope's options are for. */
-export type ClientKind = "chat" | "embedding";
 
 export interface ResolveContext {
   /** Default `chat`. */

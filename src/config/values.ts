@@ -201,6 +201,7 @@ const KEY_LIKE = /(^|[^a-z])(sk|pk|rk|key|token|bearer|basic)[-_ ]\S{4,}|^[A-Za-
 /** How a given value is shown: never a secret, nor what might be one that landed under a wrong name. */
 export function showValue(field: Field, value: unknown): string {
   if (value instanceof Secret) return value.toString();
+  if (typeof value === "number" && field.secret) return maskSecret(String(value));
   if (typeof value !== "string") return showOther(value);
   if (value.trim() === "") return '""';
   if (field.kind === "object" || field.kind === "headers") return `(${value.length} characters)`;

@@ -1,0 +1,125 @@
+import type { Field } from "../config/field.js";
+import { fieldOf } from "../config/labels.js";
+import { GROUPS } from "../config/schema.js";
+import { PROCESS_FIELDS } from "../config/schema-process.js";
+import type { StarterProvider } from "./init-providers.js";
+
+export interface Starter {
+  readonly scope: string;
+  readonly providers: readonly StarterProvider[];
+}
+
+type Setting = readonly [option: string, value: string | number | boolean];
+
+/** What people change first; everything else is in docs/configuration.md. The values are examples, lengths in ms. */
+const OF_A_SOURCE: readonly Setting[] = [
+  ["maxConcurrency", 8],
+  ["rpm", 60],
+  ["tpm", 100_000],
+  ["timeoutMs", 120_000],
+];
+const OF_THE_SCOPE: readonly Setting[] = [
+  ["global.maxConcurrency", 16],
+  ["global.rpm", 120],
+  ["retry.maxAttempts", 4],
+  ["breaker.failThreshold", 5],
+  ["breaker.cooldownMs", 4_000],
+  ["failover", "on"],
+  ["deadlineMs", 300_000],
+];
+const OF_THE_PROCESS: readonly Setting[] = [
+  ["telemetryBackends", "sqlite"],
+  ["sqlitePath", "./polygateway.db"],
+  ["capture", "full"],
+  ["logLevel", "warn"],
+];
+
+const LIMITS_NOTE = "Limits: take those of your account. 0 or nothing = no limit.";
+
+/** A `.env`: keys are left empty, to be filled in there. */
+export function starterEnv({ scope, providers }: Starter): string {
+  const sources = providers.flatMap((provider) => {
+    const prefix = `${scope}__${provider.name.toUpperCase()}__1__`;
+    return [
+      `# ── Source ${provider.name}_1 ──`,
+      `${prefix}BASE_URL=${provider.baseUrl}`,
+      provider.keyName === undefined
+        ? "# The server takes no key."
+        : "# Put the key behind the =. Or leave the line out, and set the variable in the environment.",
+      `${prefix}API_KEY=${provider.keyName === undefined ? "none" : ""}`,
+      "# Any model of this provider.",
+      `${prefix}MODEL=${provider.model}`,
+      `# ${LIMITS_NOTE}`,
+      ...OF_A_SOURCE.map(([option, value]) => envLine(prefix, fieldOf(`sources[0].${option}`), value)),
+      "",
+    ];
+  });
+  return `${[
+    "# PolyGateway. Every key with its meaning: docs/configuration.md. Keep this file out of version control.",
+    `# A source is {SCOPE}__{PROVIDER}__{N}__{FIELD}; a second key of one provider is number 2. Lines with # are optional.`,
+    "",
+    ...sources,
+    `# ── All sources of ${scope} together ──`,
+    ...OF_THE_SCOPE.map(([path, value]) => envLine(scopePrefix(scope, path), fieldOf(path), value)),
+    "",
+    "# ── Telemetry and messages, whatever the scope ──",
+    ...OF_THE_PROCESS.map(([option, value]) => envLine("", processField(option), value)),
+  ].join("\n")}\n`;
+}
+
+function scopePrefix(scope: string, path: string): string {
+  const option = path.includes(".") ? path.split(".")[0] : undefined;
+  const group = Object.entries(GROUPS).find(([, each]) => each.option === option)?.[0];
+  return group === undefined ? `${scope}__` : `${scope}__${group}__`;
+}
+
+function envLine(prefix: string, field: Field | undefined, value: Setting[1]): string {
+  const written = field?.kind === "duration" ? Number(value) / 1_000 : value;
+  return `# ${field?.text}\n# ${prefix}${field?.env}=${written}`;
+}
+
+function processField(option: string): Field | undefined {
+  return (PROCESS_FIELDS as Readonly<Record<string, Field>>)[option];
+}
+
+/** A `polygateway.yaml`: keys come from variables, so the file may be kept under version control. */
+export function starterYaml({ scope, providers }: Starter): string {
+  const sources = providers.flatMap((provider) => [
+    `      - name: ${provider.name}_1`,
+    `        baseUrl: ${provider.baseUrl}`,
+    `        apiKey: ${provider.keyName === undefined ? "none # the server takes no key" : `\${${provider.keyName}}`}`,
+    `        model: ${JSON.stringify(provider.model)} # any model of this provider`,
+    `        # ${LIMITS_NOTE}`,
+    ...OF_A_SOURCE.map(([option, value]) => yamlLine("        ", option, value, fieldOf(`sources[0].${option}`))),
+    "",
+  ]);
+  return `${[
+    "# PolyGateway. Every option with its meaning: docs/configuration.md. Lengths of time are in milliseconds.",
+    "# ${NAME} is filled from the environment and .env; no secret needs to stand here. Lines with # are optional.",
+    "scopes:",
+    `  ${scope}:`,
+    "    sources:",
+    ...sources,
+    "    # All sources together:",
+    ...groupLines(),
+    "",
+    "# Telemetry and messages, whatever the scope:",
+    "# process:",
+    ...OF_THE_PROCESS.map(([option, value]) => yamlLine("", `  ${option}`, value, processField(option))),
+  ].join("\n")}\n`;
+}
+
+function groupLines(): string[] {
+  let open = "";
+  return OF_THE_SCOPE.flatMap(([path, value]) => {
+    const [group = "", option] = path.split(".");
+    if (option === undefined) return [yamlLine("    ", path, value, fieldOf(path))];
+    const title = group === open ? [] : [`    # ${group}:`];
+    open = group;
+    return [...title, yamlLine("    ", `  ${option}`, value, fieldOf(path))];
+  });
+}
+
+function yamlLine(indent: string, option: string, value: Setting[1], field: Field | undefined): string {
+  return `${indent}# ${option}: ${value} # ${field?.text}`;
+}

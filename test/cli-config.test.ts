@@ -1,0 +1,306 @@
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import { PassThrough } from "node:stream";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { PROVIDER_NAMES, STARTER_PROVIDERS } from "../src/cli/init-providers.js";
+import { runCli } from "../src/cli/program.js";
+import { parseDotEnv } from "../src/config/dotenv.js";
+import { inspectEnv } from "../src/config/env.js";
+import { inspectFile, openConfigFile } from "../src/config/file.js";
+import { type SimulatedProvider, startSimulatedProvider } from "../src/testing/provider/server.js";
+import { fakeTerminal, makeFolder, sourceEnv, startCli } from "./cli-harness.js";
+
+/** Configuration files and `init` through the built command, in folders of their own. */
+
+const KEY = "sk-canary-5f1e0c9a77d3";
+let folder: ReturnType<typeof makeFolder>;
+let provider: SimulatedProvider;
+
+beforeEach(async () => {
+  folder = makeFolder();
+  provider = await startSimulatedProvider();
+});
+
+afterEach(async () => {
+  await provider.stop();
+  folder.remove();
+});
+
+function put(name: string, text: string): string {
+  const path = join(folder.path, name);
+  writeFileSync(path, text);
+  return path;
+}
+
+function pgw(args: readonly string[], env: Record<string, string> = {}) {
+  return startCli(args, { folder: folder.path, env }).finished;
+}
+
+function yaml(more = "", scope = "LLM"): string {
+  return `scopes:
+  ${scope}:
+    sources:
+      - name: sim_1
+        baseUrl: ${provider.baseUrl}
+        apiKey: \${SIM_KEY}
+        model: sim-model
+${more}`;
+}
+
+describe("a configuration file on the command line", () => {
+  test("is found in the folder, filled from .env, and used by chat and batch", async () => {
+    put("polygateway.yaml", yaml("process:\n  telemetryBackends: [jsonl]\n  jsonlPath: rows/calls.jsonl\n"));
+    mkdirSync(join(folder.path, "rows"));
+    put(".env", `SIM_KEY=${KEY}\n`);
+    const chat = await pgw(["chat", "hello"]);
+    expect(chat).toMatchObject({ code: 0, stdout: expect.stringContaining("to: hello") });
+    put("in.jsonl", '{"prompt": "one"}\n');
+    expect(await pgw(["batch", "in.jsonl", "-o", "out.jsonl"])).toMatchObject({ code: 0 });
+    const rows = readFileSync(join(folder.path, "rows", "calls.jsonl"), "utf8");
+    expect(rows).toContain("sim_1");
+    expect(rows).not.toContain("canary");
+    expect(existsSync(join(folder.path, "polygateway.db"))).toBe(false);
+    expect(provider.ledger().length).toBe(2);
+  });
+
+  test("is named by --config, and its paths start at its own folder", async () => {
+    mkdirSync(join(folder.path, "conf"));
+    put("conf/prod.yaml", yaml("process: { telemetryBackends: [jsonl], jsonlPath: calls.jsonl }\n", "PROD"));
+    put("polygateway.json", "not even JSON");
+    const chat = await pgw(["chat", "hello", "--config", "conf/prod.yaml"], { SIM_KEY: KEY });
+    expect(chat).toMatchObject({ code: 0, stdout: expect.stringContaining("to: hello") });
+    expect(existsSync(join(folder.path, "conf", "calls.jsonl"))).toBe(true);
+  });
+
+  test("wins over the environment as a whole, and every command says what is not read", async () => {
+    put("polygateway.yaml", yaml());
+    const env = { ...sourceEnv("http://127.0.0.1:9/v1"), SIM_KEY: KEY, PGW_LOG_LEVEL: "debug" };
+    const chat = await pgw(["chat", "hello"], env);
+    expect(chat).toMatchObject({ code: 0, stdout: expect.stringContaining("to: hello") });
+    expect(chat.stderr).toContain("not read from the environment: polygateway.yaml is the whole configuration");
+    const check = await pgw(["check"], env);
+    expect(check.code).toBe(0);
+    expect(check.stdout).toContain("polygateway.yaml, its ${…} filled from the environment");
+    expect(check.stdout).toMatch(
+      /warning {2}LLM__SIM__1__API_KEY, LLM__SIM__1__BASE_URL, LLM__SIM__1__MODEL and 1 more/,
+    );
+    expect(check.stdout + check.stderr).not.toContain("canary");
+  });
+
+  test("check tells every problem with its line, in text and as JSON", async () => {
+    put("polygateway.yaml", `${yaml()}        rpm: -1\n        maxConcurency: 3\n`);
+    const text = await pgw(["check"]);
+    expect(text.code).toBe(1);
+    expect(text.stdout).toContain("✗ polygateway.yaml:6 scopes.LLM.sources[0].apiKey = ${SIM_KEY}");
+    expect(text.stdout).toContain("✗ polygateway.yaml:8 scopes.LLM.sources[0].rpm = -1");
+    expect(text.stdout).toContain("Did you mean scopes.LLM.sources[0].maxConcurrency?".replace("scopes.LLM.", ""));
+    expect(text.stderr).toContain("3 problems to correct.");
+    const json = JSON.parse((await pgw(["check", "--json"])).stdout);
+    expect(json).toMatchObject({ ok: false, configFile: "polygateway.yaml" });
+    expect(json.problems).toHaveLength(3);
+    const chat = await pgw(["chat", "hello"]);
+    expect(chat.code).toBe(1);
+    expect(chat.stderr).toContain("polygateway.yaml:8");
+    expect(provider.ledger()).toEqual([]);
+  });
+
+  test.each([
+    ["a missing file", ["--config", "nope.yaml"], "nope.yaml", "doesn't exist"],
+    ["a folder", ["--config", "."], ".", "is a folder"],
+    ["broken YAML", ["--config", "broken.yaml"], "broken.yaml:2", "is indented with a tab"],
+    ["a scope that is not there", ["--config", "good.yaml", "--scope", "LLN"], "good.yaml", "Did you mean LLM?"],
+  ])("%s ends check and chat with exit code 1 and a plain word", async (_, args, key, problem) => {
+    put("broken.yaml", `a:\n\tapiKey: ${KEY}\n`);
+    put("good.yaml", yaml());
+    for (const command of [["check"], ["chat", "hello"]]) {
+      const { code, stdout, stderr } = await pgw([...command, ...args], { SIM_KEY: KEY });
+      expect(code).toBe(1);
+      expect(stdout + stderr).toContain(key);
+      expect(stdout + stderr).toContain(problem);
+      expect(stdout + stderr).not.toContain("canary");
+      expect(stdout + stderr).not.toContain("Unexpected error");
+    }
+  });
+
+  test("several files or scopes are no guess", async () => {
+    put("polygateway.yaml", `${yaml()}  VLM:\n    sources: []\n`.replace("  LLM:", "  ONE:"));
+    expect((await pgw(["chat", "x"], { SIM_KEY: KEY })).stderr).toContain("Several scopes are configured (ONE, VLM)");
+    expect(await pgw(["chat", "x", "--scope", "ONE"], { SIM_KEY: KEY })).toMatchObject({ code: 0 });
+    const check = await pgw(["check"], { SIM_KEY: KEY });
+    expect(check).toMatchObject({ code: 1, stdout: expect.stringContaining("scopes.VLM.sources") });
+    put("polygateway.json", "{}");
+    expect((await pgw(["check"])).stderr).toContain("Here are polygateway.yaml and polygateway.json");
+  });
+});
+
+describe("init", () => {
+  test("writes a commented .env that is good once the key is set; nobody else may read it", async () => {
+    const { code, stdout } = await pgw(["init"]);
+    expect(code).toBe(0);
+    expect(stdout).toContain("Wrote .env for openai.");
+    expect(stdout).toContain("1. Set LLM__OPENAI__1__API_KEY in .env");
+    expect(readdirSync(folder.path)).toEqual([".env"]);
+    const path = join(folder.path, ".env");
+    expect(statSync(path).mode & 0o777).toBe(0o600);
+    expect(readFileSync(path, "utf8")).toContain("# LLM__OPENAI__1__RPM=60");
+    expect(await pgw(["check"])).toMatchObject({ code: 1, stdout: expect.stringContaining("LLM__OPENAI__1__API_KEY") });
+    expect(await pgw(["check"], { LLM__OPENAI__1__API_KEY: KEY })).toMatchObject({ code: 0 });
+  });
+
+  test("writes a polygateway.yaml whose keys are variables, and which answers", async () => {
+    const args = [
+      "init",
+      "--provider",
+      "custom",
+      "--base-url",
+      provider.baseUrl,
+      "--model",
+      "sim-model",
+      "--format",
+      "yaml",
+    ];
+    const { code, stdout } = await pgw(args);
+    expect(code).toBe(0);
+    expect(stdout).toContain("Set CUSTOM_API_KEY in the environment or in .env.");
+    expect(readFileSync(join(folder.path, "polygateway.yaml"), "utf8")).toContain("apiKey: ${CUSTOM_API_KEY}");
+    expect(await pgw(["check"])).toMatchObject({
+      code: 1,
+      stdout: expect.stringContaining("CUSTOM_API_KEY, which is not set"),
+    });
+    put(".env", `CUSTOM_API_KEY=${KEY}\n`);
+    expect(await pgw(["chat", "hello"])).toMatchObject({ code: 0, stdout: expect.stringContaining("to: hello") });
+  });
+
+  test.each(["env", "yaml"])(
+    "every provider, and every commented line of the %s, is good configuration",
+    async (format) => {
+      const names = STARTER_PROVIDERS.map(({ name }) => name).join(",");
+      const out = format === "env" ? "all.env" : "all.yml";
+      const { code, stdout } = await pgw([
+        "init",
+        "--provider",
+        names,
+        "--scope",
+        "TEAM.A",
+        "--format",
+        format,
+        "-o",
+        out,
+      ]);
+      expect(code).toBe(0);
+      expect(stdout).toContain(`polygateway chat --${format === "env" ? "env" : "config"} ${out} "Hello"`);
+      const text = readFileSync(join(folder.path, out), "utf8");
+      const whole = text.replace(/^(\s*)# (\s*[\w.]+[:=].*)$/gm, "$1$2").replace(/^\s*Limits: .*$/gm, "");
+      expect(whole).not.toBe(text);
+      for (const content of [text, whole]) {
+        const keys = Object.fromEntries(STARTER_PROVIDERS.flatMap(({ keyName }) => (keyName ? [[keyName, KEY]] : [])));
+        const inspection =
+          format === "env"
+            ? inspectEnv("TEAM.A", parseDotEnv(content.replaceAll("API_KEY=\n", `API_KEY=${KEY}\n`)).values)
+            : inspectFile(openConfigFile(put("whole.yaml", content)), "TEAM.A", keys);
+        expect(inspection.problems).toEqual([]);
+        expect(inspection.options.sources).toHaveLength(STARTER_PROVIDERS.length);
+        expect(inspection.options.retry?.maxAttempts).toBe(content === whole ? 4 : undefined);
+        expect(inspection.options.deadlineMs).toBe(content === whole ? 300_000 : undefined);
+        expect(inspection.process.telemetryBackends).toEqual(content === whole ? ["sqlite"] : undefined);
+      }
+    },
+  );
+
+  test("never overwrites: not a file, not a link that leads nowhere", async () => {
+    put(".env", "MINE=1\n");
+    const again = await pgw(["init", "--yes"]);
+    expect(again).toMatchObject({ code: 1, stdout: "" });
+    expect(again.stderr).toContain(".env exists and is never overwritten");
+    expect(readFileSync(join(folder.path, ".env"), "utf8")).toBe("MINE=1\n");
+    symlinkSync("/nowhere/at/all", join(folder.path, "polygateway.yaml"));
+    expect(await pgw(["init", "--format", "yaml"])).toMatchObject({ code: 1 });
+    expect(readdirSync(folder.path).sort()).toEqual([".env", "polygateway.yaml"]);
+  });
+
+  test("two at once: one writes, one is refused, and the file is whole", async () => {
+    const runs = await Promise.all([1, 2, 3].map(() => pgw(["init"])));
+    expect(runs.map(({ code }) => code).sort()).toEqual([0, 1, 1]);
+    expect(readdirSync(folder.path)).toEqual([".env"]);
+    expect(readFileSync(join(folder.path, ".env"), "utf8")).toMatch(/PGW_LOG_LEVEL=warn\n$/);
+  });
+
+  test.each([
+    [["--provider", "opnai"], "Known are openai"],
+    [["--provider", "custom"], "--base-url for custom"],
+    [["--provider", "custom", "--base-url", "http://h/v1"], "--model for custom"],
+    [["--provider", "openai", "--base-url", "ftp://h"], "is not an http(s) address"],
+    [["--provider", "openai", "--model", "a b: c"], "need quoting"],
+    [["--provider", "openai,qwen", "--model", "m"], "of one provider"],
+    [["--scope", "A__B"], "--scope takes"],
+    [["--format", "toml"], "env, yaml"],
+    [["--out", "x.json"], "JSON has no comments"],
+    [["--out", "no/such/folder/.env"], "no/such/folder/.env: no such file or folder"],
+  ])("%j is refused in plain words, and nothing is written", async (args, words) => {
+    const { code, stderr } = await pgw(["init", ...args]);
+    expect(code).toBe(1);
+    expect(stderr).toContain(words);
+    expect(stderr).not.toContain(".tmp");
+    expect(readdirSync(folder.path)).toEqual([]);
+  });
+
+  // Root may write anywhere.
+  test.skipIf(process.getuid?.() === 0)("a read-only folder is told", async () => {
+    chmodSync(folder.path, 0o500);
+    const { code, stderr } = await pgw(["init"]);
+    chmodSync(folder.path, 0o700);
+    expect(code).toBe(1);
+    expect(stderr).toContain(".env: permission denied");
+  });
+
+  async function talk(lines: readonly string[], args: readonly string[] = []) {
+    const stdin = Object.assign(new PassThrough(), { isTTY: true });
+    stdin.end(lines.map((line) => `${line}\n`).join(""));
+    const terminal = { ...fakeTerminal(), stdin };
+    const out = join(folder.path, "asked.env");
+    const code = await runCli(["init", "--out", out, ...args], terminal);
+    return { code, out, said: terminal.err() };
+  }
+
+  test("asks on a terminal: again until it fits, defaults by an empty line", async () => {
+    const { code, out, said } = await talk([
+      "nobody",
+      "deepseek, custom",
+      "",
+      "htp://x",
+      "http://10.0.0.7:8000/v1",
+      "",
+      "my-model",
+      "yaml",
+    ]);
+    expect(code).toBe(0);
+    expect(said).toContain(`Known are ${PROVIDER_NAMES.join(", ")}`);
+    expect(said).toContain("Model of deepseek [deepseek-chat]: ");
+    expect(said).toContain("is not an http(s) address");
+    const text = readFileSync(out, "utf8");
+    expect(text).toContain('model: "my-model"');
+    expect(text).toContain("apiKey: ${DEEPSEEK_API_KEY}");
+  });
+
+  test("writes nothing when the questions are left, and asks nothing with --yes or --provider", async () => {
+    const left = await talk(["openai"]);
+    expect(left.code).toBe(130);
+    expect(left.said).toContain("nothing was written");
+    expect(existsSync(left.out)).toBe(false);
+    expect(await talk([], ["--yes"])).toMatchObject({ code: 0, said: "" });
+  });
+
+  test("says when a configuration file stands in the way of the .env", async () => {
+    put("polygateway.yaml", yaml());
+    expect((await pgw(["init"])).stdout).toContain("polygateway.yaml is the configuration in this folder");
+  });
+});
