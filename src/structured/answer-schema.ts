@@ -1,0 +1,101 @@
+import type { StandardSchema } from "../domain/standard-schema.js";
+import { adjusted } from "./adjust.js";
+import { type AnswerIssue, issueAt, MAX_ISSUES } from "./issues.js";
+import { isContainer } from "./strict-json.js";
+import type { Misfit, Path, Validator } from "./validator.js";
+
+/** What an answer must be, and how far it may be bent to be it. */
+
+export type Fit =
+  | { readonly ok: true; readonly value: unknown }
+  | { readonly ok: false; readonly issues: readonly AnswerIssue[] };
+
+export interface AnswerSchema {
+  /** Never rejects. */
+  fit(value: unknown): Promise<Fit>;
+}
+
+export interface AnswerSchemaOptions {
+  /** Any JSON will do where there is none. */
+  readonly validator: Validator | null;
+  /** Has the last word where there is one, and may transform the value. */
+  readonly standard: StandardSchema | null;
+  readonly coerce: boolean;
+  /** The value was asked for inside `{ value }`, since the root of a schema must be an object. */
+  readonly wrapped: boolean;
+  /** Without a schema: the root must be an object. */
+  readonly objectRoot: boolean;
+}
+
+function segmentsOf(path: readonly unknown[] | undefined): Path {
+  return (path ?? []).map((segment) => {
+    const key = typeof segment === "object" && segment !== null ? (segment as { key?: unknown }).key : segment;
+    return typeof key === "number" ? key : String(key);
+  });
+}
+
+function standardIssues(issues: readonly unknown[], root: unknown): AnswerIssue[] {
+  return issues.slice(0, MAX_ISSUES).map((issue) => {
+    const { message, path } = (issue ?? {}) as { message?: unknown; path?: readonly unknown[] };
+    return issueAt(root, segmentsOf(path), typeof message === "string" ? message : "something else");
+  });
+}
+
+async function standardFit(schema: StandardSchema, value: unknown): Promise<Fit> {
+  try {
+    const result = await schema["~standard"].validate(value);
+    if (result.issues === undefined) return { ok: true, value: (result as { value: unknown }).value };
+    return { ok: false, issues: standardIssues(result.issues, value) };
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    return { ok: false, issues: [issueAt(value, [], `an answer that the schema can check (it threw: ${why})`)] };
+  }
+}
+
+/** The answer itself, out of the object it was asked for in; the object too, for a model that left it out. */
+function unwrappings(value: unknown, wrapped: boolean): unknown[] {
+  if (!wrapped) return [value];
+  const isWrapper = isContainer(value) && !Array.isArray(value) && Object.keys(value).join() === "value";
+  return isWrapper ? [(value as { value: unknown }).value, value] : [value];
+}
+
+export function createAnswerSchema(options: AnswerSchemaOptions): AnswerSchema {
+  const { validator, standard, coerce, wrapped, objectRoot } = options;
+
+  async function judge(value: unknown, misfit: Misfit | null): Promise<Fit> {
+    if (standard !== null) return standardFit(standard, value);
+    return misfit === null ? { ok: true, value } : { ok: false, issues: misfit.issues };
+  }
+
+  async function fitOne(value: unknown): Promise<Fit> {
+    if (validator === null) {
+      const isFit = !objectRoot || (isContainer(value) && !Array.isArray(value));
+      return isFit ? { ok: true, value } : { ok: false, issues: [issueAt(value, [], "an object")] };
+    }
+    const misfit = validator.check(value);
+    const given = await judge(value, misfit);
+    if (given.ok || misfit === null) return given;
+    const better = adjusted(value, misfit.mismatches, coerce);
+    if (better === undefined) return given;
+    const bent = await judge(better, validator.check(better));
+    // What is wrong inside a text says more than that it is a text.
+    return bent.ok || typeof value === "string" ? bent : given;
+  }
+
+  return {
+    async fit(value) {
+      let first: Fit | undefined;
+      for (const candidate of unwrappings(value, wrapped)) {
+        const fit = await fitOne(candidate);
+        if (fit.ok) return fit;
+        first ??= fit;
+      }
+      // A text that holds the whole wrapped answer once more.
+      if (wrapped && typeof value === "string") {
+        const inner = adjusted(value, [{ path: [], wanted: new Set(["object"]) }], false);
+        if (inner !== undefined) return this.fit(inner);
+      }
+      return first!;
+    },
+  };
+}
