@@ -8,8 +8,10 @@ import { limitConflicts } from "./config/invariants.js";
 import type { GatewayOptions } from "./config/options.js";
 import { type ResolvedScope, resolveScope } from "./config/resolve.js";
 import type { ProcessSettings } from "./config/schema-process.js";
+import { zodToJsonSchema } from "./config/zod-json-schema.js";
 import type { ChatRequest, ChatResponse } from "./domain/chat.js";
 import type { ScopeConfig } from "./domain/scope.js";
+import type { StructuredCall } from "./domain/structured.js";
 import { ConfigError } from "./errors.js";
 import type { GovernEnvironment } from "./governance/call.js";
 import { Dispatcher } from "./governance/dispatcher.js";
@@ -55,6 +57,17 @@ export class GatewayClient {
   readonly scope: string;
   /** Give it to another client of this scope to share limits, breakers and queue. */
   readonly governor: Governor;
+  /**
+   * Asks for a value that fits a schema: any Standard Schema (zod, valibot, arktype, …) or a JSON Schema. An answer that
+   * doesn't fit is asked for again, with what is wrong, at most `maxReasks` times. Each ask is a governed call with rows of
+   * its own; `deadlineMs` and the signal span them all.
+   *
+   * Rejects like `chat()`; with ResultInvalidError (`rawText`, `issues`, `details.asks`) when no answer fits, and with
+   * RequestRejectedError `refused` when the model refuses.
+   *
+   * @example const { value } = await client.structured({ messages }, schema, { maxReasks: 2 });
+   */
+  readonly structured: StructuredCall;
   readonly #config: ScopeConfig;
   readonly #chat: ChatClient;
   readonly #dispatcher: SharedDispatcher;
@@ -97,8 +110,9 @@ export class GatewayClient {
         enter: () => this.#enter(),
         leave: () => this.#leave(),
       },
-      cacheFor(options, environment),
+      { cache: cacheFor(options, environment), zodToJsonSchema },
     );
+    this.structured = this.#chat.structured;
   }
 
   /**

@@ -21,8 +21,8 @@ export interface AnswerSchemaOptions {
   /** Has the last word where there is one, and may transform the value. */
   readonly standard: StandardSchema | null;
   readonly coerce: boolean;
-  /** The value was asked for inside `{ value }`, since the root of a schema must be an object. */
-  readonly wrapped: boolean;
+  /** The value was, or may have been, asked for inside `{ value }`, since the root of a schema must be an object. */
+  readonly wrapping: "none" | "possible" | "asked";
   /** Without a schema: the root must be an object. */
   readonly objectRoot: boolean;
 }
@@ -52,15 +52,17 @@ async function standardFit(schema: StandardSchema, value: unknown): Promise<Fit>
   }
 }
 
-/** The answer itself, out of the object it was asked for in; the object too, for a model that left it out. */
-function unwrappings(value: unknown, wrapped: boolean): unknown[] {
-  if (!wrapped) return [value];
-  const isWrapper = isContainer(value) && !Array.isArray(value) && Object.keys(value).join() === "value";
-  return isWrapper ? [(value as { value: unknown }).value, value] : [value];
+/** The answer itself, out of the object it was asked for in; the object too, for a model that left that out. */
+function unwrappings(value: unknown, wrapping: AnswerSchemaOptions["wrapping"]): unknown[] {
+  if (wrapping === "none" || !isContainer(value) || Array.isArray(value)) return [value];
+  const keys = Object.keys(value);
+  if (keys.length !== 1 || keys[0] !== "value") return [value];
+  const { value: inner } = value as { value: unknown };
+  return wrapping === "asked" ? [inner, value] : [value, inner];
 }
 
 export function createAnswerSchema(options: AnswerSchemaOptions): AnswerSchema {
-  const { validator, standard, coerce, wrapped, objectRoot } = options;
+  const { validator, standard, coerce, wrapping, objectRoot } = options;
 
   async function judge(value: unknown, misfit: Misfit | null): Promise<Fit> {
     if (standard !== null) return standardFit(standard, value);
@@ -85,17 +87,15 @@ export function createAnswerSchema(options: AnswerSchemaOptions): AnswerSchema {
   return {
     async fit(value) {
       let first: Fit | undefined;
-      for (const candidate of unwrappings(value, wrapped)) {
+      for (const candidate of unwrappings(value, wrapping)) {
         const fit = await fitOne(candidate);
         if (fit.ok) return fit;
         first ??= fit;
       }
-      // A text that holds the whole wrapped answer once more.
-      if (wrapped && typeof value === "string") {
-        const inner = adjusted(value, [{ path: [], wanted: new Set(["object"]) }], false);
-        if (inner !== undefined) return this.fit(inner);
-      }
-      return first!;
+      // A text that holds the whole wrapped answer.
+      if (wrapping === "none" || typeof value !== "string") return first!;
+      const inside = adjusted(value, [{ path: [], wanted: new Set(["object"]) }], false);
+      return inside === undefined ? first! : this.fit(inside);
     },
   };
 }

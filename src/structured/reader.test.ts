@@ -10,7 +10,7 @@ const ANY_OBJECT = { type: "object" };
 
 function read(text: string, schema: unknown = ANSWER, { ended = "stop" as FinishReason, coerce = false } = {}) {
   const validator = compileSchema(schema);
-  const options = { validator, standard: null, coerce, wrapped: false, objectRoot: false };
+  const options = { validator, standard: null, coerce, wrapping: "none" as const, objectRoot: false };
   return readAnswer(text, ended, createAnswerSchema(options));
 }
 
@@ -18,7 +18,13 @@ const readAny = (text: string, ended: FinishReason = "stop") =>
   readAnswer(
     text,
     ended,
-    createAnswerSchema({ validator: null, standard: null, coerce: false, wrapped: false, objectRoot: false }),
+    createAnswerSchema({
+      validator: null,
+      standard: null,
+      coerce: false,
+      wrapping: "none" as const,
+      objectRoot: false,
+    }),
   );
 
 describe("the answer is found", () => {

@@ -195,13 +195,21 @@ function mismatchesOf(errors: readonly SchemaError[], root: unknown): TypeMismat
   return [...byPlace].map(([location, wanted]) => ({ path: segmentsOf(location, root), wanted }));
 }
 
-function hasLongList(root: unknown): boolean {
+/** Collecting every error costs microseconds each: of an answer with more values than this the first ones are told. */
+const MAX_COLLECTED_NODES = 50_000;
+
+/** Does some list hold more than `longest` items, or the whole more than `most` values? Ends as soon as it is known. */
+function exceeds(root: unknown, longest: number, most: number): boolean {
   const open: unknown[] = [root];
+  let nodes = 0;
   while (open.length > 0) {
     const value = open.pop();
     if (!isContainer(value)) continue;
-    if (Array.isArray(value) && value.length > MAX_UNIQUE_ITEMS) return true;
-    for (const inner of Object.values(value)) if (isContainer(inner)) open.push(inner);
+    if (Array.isArray(value) && value.length > longest) return true;
+    const inner = Object.values(value);
+    nodes += inner.length;
+    if (nodes > most) return true;
+    for (const one of inner) if (isContainer(one)) open.push(one);
   }
   return false;
 }
@@ -252,10 +260,8 @@ export function compileSchema(given: unknown): Validator {
 
   function misfit(value: unknown, first: SchemaError[]): Misfit {
     let errors = first;
-    try {
+    if (!exceeds(value, MAX_COLLECTED_NODES, MAX_COLLECTED_NODES)) {
       errors = validate(value, schema, draft, lookup, false).errors;
-    } catch {
-      // So many errors that they can't be collected: the first ones will do.
     }
     const issues = collect(errors, value);
     return {
@@ -266,7 +272,7 @@ export function compileSchema(given: unknown): Validator {
 
   return {
     check(value) {
-      if (comparesItems && hasLongList(value)) {
+      if (comparesItems && exceeds(value, MAX_UNIQUE_ITEMS, Infinity)) {
         const expected = `lists of at most ${MAX_UNIQUE_ITEMS} items where duplicates are forbidden`;
         return { issues: [issueAt(value, [], expected)], mismatches: [] };
       }

@@ -7,7 +7,7 @@ import { SseReader, Utf8Decoder } from "../sse.js";
 import { Watchdog, type WatchdogTimer } from "../watchdog.js";
 import { ChatAssembler } from "./assemble.js";
 import { bodyKind } from "./body-kind.js";
-import { classify, errorOf, type Refusal } from "./classify.js";
+import { classify, errorOf, type Refusal, type Verdict } from "./classify.js";
 import { brokenConnection, cutStream, htmlPage, timedOut, unreadable } from "./failures.js";
 import { type Fault, findEmbeddedFault, namedFault } from "./fault.js";
 import { type JudgeInput, judge, transientEnd } from "./judge.js";
@@ -401,7 +401,7 @@ export class ChatExchange implements HttpObserver {
     const { source, context } = this.#attempt;
     const { redact } = this.#wire;
     const verdict = classify(refusal, source, context.runtime.wallNow());
-    const own = this.#refusedOwnParam(verdict.code, refusal);
+    const own = this.#refusedOwnParam(verdict, refusal);
     if (own === undefined) {
       this.#fail(errorOf(verdict, refusal, source, redact, this.#assembler.partial()));
       return;
@@ -412,10 +412,15 @@ export class ChatExchange implements HttpObserver {
   }
 
   /** The field that WE added and the source refuses by name; a caller's own field is never dropped. */
-  #refusedOwnParam(code: string, { statusCode, text }: Refusal): string | undefined {
+  #refusedOwnParam({ code, upstreamMessage, details }: Verdict, { statusCode, text }: Refusal): string | undefined {
     if (statusCode !== 400 && statusCode !== 422) return undefined;
     if (code !== "bad_request" && code !== "unsupported_param") return undefined;
-    return this.#body.added.find((param) => text.includes(param));
+    const own = this.#body.added.find((param) => text.includes(param));
+    const { ownFields } = this.#attempt;
+    if (own !== undefined || ownFields === undefined) return own;
+    // A body may quote the whole request: what the provider says counts, where it says something.
+    const said = upstreamMessage === "" ? text : `${upstreamMessage} ${String(details.param ?? "")}`;
+    return ownFields.find((name) => said.toLowerCase().includes(name));
   }
 
   #expired(timer: WatchdogTimer, limitMs: number): void {
