@@ -2,13 +2,7 @@ import { type } from "arktype";
 import * as v from "valibot";
 import { describe, expect, it, vi } from "vitest";
 import { z } from "zod";
-import {
-  type ChatRequest,
-  type JsonSchema,
-  PricingTable,
-  RequestRejectedError,
-  type ResultInvalidError,
-} from "../src/index.js";
+import { type ChatRequest, type JsonSchema, RequestRejectedError, type ResultInvalidError } from "../src/index.js";
 import { call, replyOf, type Way } from "./support/calls.js";
 import { caseClient, sourceOf } from "./support/case-client.js";
 import {

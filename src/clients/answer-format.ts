@@ -1,9 +1,10 @@
 import type { OperationKind } from "../domain/record.js";
-import type { JsonSchema } from "../domain/standard-schema.js";
+import type { JsonSchema, StandardSchema } from "../domain/standard-schema.js";
 import { RequestRejectedError } from "../errors.js";
 import { type AnswerSchema, createAnswerSchema } from "../structured/answer-schema.js";
 import { FormatLadder, type FormatMemory, type FormatWay } from "../structured/format-ladder.js";
 import { JSON_OBJECT_PROMPT, schemaPrompt } from "../structured/prompt.js";
+import { jsonSchemaOf, type ZodConverter } from "../structured/standard.js";
 import { compileSchema, type Validator } from "../structured/validator.js";
 import { prepareSchema, type WireSchema } from "../structured/wire-schema.js";
 
@@ -28,11 +29,14 @@ export interface FormatShelf {
   readonly memory: FormatMemory;
   /** Throws Error when the schema is unusable. */
   ready(schema: JsonSchema): ReadySchema;
+  /** The JSON Schema of a Standard Schema, which never changes. Throws Error where there is none. */
+  jsonSchemaOf(schema: StandardSchema): JsonSchema;
 }
 
 const MAX_READY = 64;
 
-export function createFormatShelf(): FormatShelf {
+export function createFormatShelf(zod: ZodConverter): FormatShelf {
+  const converted = new WeakMap<StandardSchema, JsonSchema>();
   const known = new Map<string, ReadySchema>();
   return {
     memory: new WeakMap(),
@@ -46,6 +50,14 @@ export function createFormatShelf(): FormatShelf {
         known.set(text, ready);
       }
       return ready;
+    },
+    jsonSchemaOf(schema) {
+      let found = converted.get(schema);
+      if (found === undefined) {
+        found = jsonSchemaOf(schema, zod);
+        converted.set(schema, found);
+      }
+      return found;
     },
   };
 }

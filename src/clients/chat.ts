@@ -35,7 +35,7 @@ export function createChatClient(
   { cache, zodToJsonSchema }: ChatClientOptions,
 ): ChatClient {
   const able = sourcesByModel(environment);
-  const shelf = createFormatShelf();
+  const shelf = createFormatShelf(zodToJsonSchema);
   const openPlain: OpenChat<null> = (attempt) => transport.complete(attempt);
 
   /** One governed call: from the cache where it may, kept where it may. */
@@ -100,7 +100,7 @@ export function createChatClient(
     });
   }
 
-  const structured = createStructured({ environment, lifetime, able, shelf, cache, answer, zodToJsonSchema });
+  const structured = createStructured({ environment, lifetime, able, shelf, cache, answer });
   return { chat, stream, structured };
 }
 

@@ -5,7 +5,6 @@ import { RequestRejectedError } from "../errors.js";
 import { createAnswerSchema } from "../structured/answer-schema.js";
 import { FormatLadder, type FormatWay } from "../structured/format-ladder.js";
 import { rulesPrompt, schemaPrompt } from "../structured/prompt.js";
-import { jsonSchemaOf, type ZodConverter } from "../structured/standard.js";
 import { type AnswerFormat, type FormatShelf, objectWay, promptWay, type ReadySchema } from "./answer-format.js";
 
 /** What a `structured()` call asks for, checked before anything is sent. */
@@ -78,12 +77,7 @@ function ways(strategy: StructuredPlan["strategy"], { wire }: ReadySchema, name:
 }
 
 /** Throws RequestRejectedError that names the option or says why the schema is unusable. */
-export function planStructured(
-  schema: unknown,
-  options: StructuredOptions,
-  shelf: FormatShelf,
-  zod: ZodConverter,
-): StructuredPlan {
+export function planStructured(schema: unknown, options: StructuredOptions, shelf: FormatShelf): StructuredPlan {
   if (!isFields(options)) refuse("the options of structured() must be an object", "options");
   const { strategy, maxReasks, coerce, name } = checkOptions(options);
   const standard = isStandardSchema(schema) ? schema : null;
@@ -96,7 +90,7 @@ export function planStructured(
   let jsonSchema: JsonSchema;
   let ready: ReadySchema;
   try {
-    jsonSchema = options.jsonSchema ?? (standard === null ? (schema as JsonSchema) : jsonSchemaOf(standard, zod));
+    jsonSchema = options.jsonSchema ?? (standard === null ? (schema as JsonSchema) : shelf.jsonSchemaOf(standard));
     ready = shelf.ready(jsonSchema);
   } catch (error) {
     return refuse(
@@ -120,7 +114,7 @@ export function planStructured(
       }),
       ladder: new FormatLadder(ways(strategy, ready, name), shelf.memory),
       mustAnswer: true,
-      cacheAs: { type: "structured", strategy, name, schema: jsonSchema },
+      cacheAs: { type: "structured", strategy, name, schema: JSON.parse(JSON.stringify(jsonSchema)) },
     },
   };
 }

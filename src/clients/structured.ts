@@ -4,7 +4,6 @@ import { RequestRejectedError, ResultInvalidError } from "../errors.js";
 import type { GovernEnvironment } from "../governance/call.js";
 import type { AnswerIssue } from "../structured/issues.js";
 import { reaskMessages } from "../structured/prompt.js";
-import type { ZodConverter } from "../structured/standard.js";
 import type { AnswerFormat, FormatShelf } from "./answer-format.js";
 import type { CallLifetime } from "./call-lifetime.js";
 import type { ChatCache } from "./chat-cache.js";
@@ -22,12 +21,11 @@ export interface StructuredParts {
   readonly cache: ChatCache | null;
   /** One governed chat call. */
   answer(request: CheckedRequest, pool: AbleSources, format: AnswerFormat, key: string | null): Promise<ChatResponse>;
-  readonly zodToJsonSchema: ZodConverter;
 }
 
 /** Asks until the answer fits, at most `1 + maxReasks` times; see GatewayClient.structured. */
 export function createStructured(parts: StructuredParts): StructuredCall {
-  const { environment, lifetime, able, shelf, cache, zodToJsonSchema } = parts;
+  const { environment, lifetime, able, shelf, cache } = parts;
   const nativePool = nativePools(environment.config.scope);
 
   async function structured(
@@ -39,7 +37,7 @@ export function createStructured(parts: StructuredParts): StructuredCall {
     try {
       const checked = checkRequest(request, "chat");
       checkStructuredRequest(checked);
-      const plan = planStructured(schema, options, shelf, zodToJsonSchema);
+      const plan = planStructured(schema, options, shelf);
       const pool = plan.strategy === "native" ? nativePool(able(checked.model)) : able(checked.model);
       const key = cache === null ? null : cache.keyOf(checked, pool.sources, plan.format);
       return await askUntilFit(parts, checked, plan, pool, key);

@@ -61,6 +61,15 @@ function unwrappings(value: unknown, wrapping: AnswerSchemaOptions["wrapping"]):
   return wrapping === "asked" ? [inner, value] : [value, inner];
 }
 
+const OBJECT_WANTED = [{ path: [], wanted: new Set(["object"]) }];
+
+/** Any JSON, or any object: where a text holds one, that. */
+function anyJson(value: unknown, objectRoot: boolean): Fit {
+  if (!objectRoot || (isContainer(value) && !Array.isArray(value))) return { ok: true, value };
+  const inside = adjusted(value, OBJECT_WANTED, false);
+  return inside === undefined ? { ok: false, issues: [issueAt(value, [], "an object")] } : { ok: true, value: inside };
+}
+
 export function createAnswerSchema(options: AnswerSchemaOptions): AnswerSchema {
   const { validator, standard, coerce, wrapping, objectRoot } = options;
 
@@ -70,10 +79,7 @@ export function createAnswerSchema(options: AnswerSchemaOptions): AnswerSchema {
   }
 
   async function fitOne(value: unknown): Promise<Fit> {
-    if (validator === null) {
-      const isFit = !objectRoot || (isContainer(value) && !Array.isArray(value));
-      return isFit ? { ok: true, value } : { ok: false, issues: [issueAt(value, [], "an object")] };
-    }
+    if (validator === null) return anyJson(value, objectRoot);
     const misfit = validator.check(value);
     const given = await judge(value, misfit);
     if (given.ok || misfit === null) return given;
@@ -94,7 +100,7 @@ export function createAnswerSchema(options: AnswerSchemaOptions): AnswerSchema {
       }
       // A text that holds the whole wrapped answer.
       if (wrapping === "none" || typeof value !== "string") return first!;
-      const inside = adjusted(value, [{ path: [], wanted: new Set(["object"]) }], false);
+      const inside = adjusted(value, OBJECT_WANTED, false);
       return inside === undefined ? first! : this.fit(inside);
     },
   };

@@ -229,6 +229,22 @@ function boundIntegers(schemas: readonly (Schema | boolean)[]): void {
   }
 }
 
+/** Escapes of characters that need none, as other languages write them; with the flag `u` they are errors. */
+const NEEDLESS_ESCAPE = /\\([\s\S])/g;
+const NEEDS_NO_ESCAPE = /[!"#%&',:;<=>@_`~ ]/;
+
+/** A pattern as the validator can use it. Throws SyntaxError when it is none. */
+function usablePattern(pattern: string): string {
+  try {
+    new RegExp(pattern, "u");
+    return pattern;
+  } catch {
+    const plain = pattern.replace(NEEDLESS_ESCAPE, (pair, unit: string) => (NEEDS_NO_ESCAPE.test(unit) ? unit : pair));
+    new RegExp(plain, "u");
+    return plain;
+  }
+}
+
 /** What would only be found out in the middle of a call. Throws Error. */
 function checkSchemas(lookup: Record<string, Schema | boolean>): void {
   for (const schema of Object.values(lookup)) {
@@ -239,8 +255,8 @@ function checkSchemas(lookup: Record<string, Schema | boolean>): void {
         `$ref ${JSON.stringify(schema.$ref)} leads nowhere; only references within the schema are followed`,
       );
     }
-    const patterns = typeof schema.patternProperties === "object" ? Object.keys(schema.patternProperties ?? {}) : [];
-    for (const pattern of [schema.pattern, ...patterns]) if (typeof pattern === "string") new RegExp(pattern, "u");
+    if (typeof schema.pattern === "string") schema.pattern = usablePattern(schema.pattern);
+    for (const pattern of Object.keys(schema.patternProperties ?? {})) new RegExp(pattern, "u");
   }
 }
 
