@@ -1,5 +1,5 @@
+import type { Path, TypeMismatch } from "./schema-issues.js";
 import { isContainer, parseJson } from "./strict-json.js";
-import type { Path, TypeMismatch } from "./validator.js";
 
 /** Values of the wrong type that say the right thing: JSON inside a text, and with `coerce` a number in quotes. */
 

@@ -1,8 +1,9 @@
 import type { StandardSchema } from "../domain/standard-schema.js";
 import { adjusted } from "./adjust.js";
 import { type AnswerIssue, issueAt, MAX_ISSUES } from "./issues.js";
+import type { Path } from "./schema-issues.js";
 import { isContainer } from "./strict-json.js";
-import type { Misfit, Path, Validator } from "./validator.js";
+import type { Misfit, Validator } from "./validator.js";
 
 /** What an answer must be, and how far it may be bent to be it. */
 
