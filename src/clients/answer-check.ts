@@ -94,14 +94,6 @@ export async function checkKept(
 export function orAborted<T>(context: AttemptContext, work: Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
     const stop = context.onAbort(reject);
-    const settle = (end: () => void): void => {
-      stop();
-      if (context.aborted) reject(context.abortReason);
-      else end();
-    };
-    work.then(
-      (result) => settle(() => resolve(result)),
-      (error: unknown) => settle(() => reject(error)),
-    );
+    work.then(resolve, reject).finally(stop);
   });
 }

@@ -65,6 +65,11 @@ describe("the answer is found", () => {
     ["comments", '{\n  // the "answer"\n  "answer": "x" /* } */\n}', "x"],
     ["in a fence, within prose", 'Well:\n```json\n{"answer":"a\nb",}\n```\n{"not":"this"}', "a\nb"],
     ["an ellipsis in a text", '{"answer":"wait…\n..."}', "wait…\n..."],
+    [
+      "backslashes that escape nothing",
+      String.raw`{"answer":"50\% of \alpha in C:\users, it\'s"}`,
+      String.raw`50\% of \alpha in C:\users, it's`,
+    ],
     ["NaN in a text", '{"answer":"NaN\n"}', "NaN\n"],
   ])("repaired: %s", async (_, text, answer) => {
     expect(await read(text)).toEqual({ ok: true, value: { answer } });
@@ -103,6 +108,9 @@ describe("what is cut is never completed", () => {
     const list = { type: "object", properties: { items: { type: "array" } } };
     expect(await read('{"items":[1,2,...]}', list)).toMatchObject({ ok: false, code: "malformed" });
     expect(await read('{"items":[1,2, …]}', list)).toMatchObject({ ok: false, code: "malformed" });
+    for (const text of ['{"items": }', '{"items":, "b":1}', '{"items":[1,,2]}', '{"items":[,1]}']) {
+      expect(await read(text, true)).toMatchObject({ ok: false, code: "malformed" });
+    }
   });
 });
 

@@ -4,7 +4,7 @@ import { type Parsed, parseJson } from "./strict-json.js";
 
 /**
  * Makes JSON of what is nearly JSON. Only for a text whose brackets are closed: what was cut is never completed.
- * Nothing may be left out or made up: an ellipsis stands for missing values, NaN and Infinity for no value at all.
+ * Nothing may be left out or made up: an ellipsis or an empty place stands for missing values, NaN for no value at all.
  */
 
 /** The repairer is slightly quadratic: 64 K characters of its worst take 0.3 s, twice as many four times that. */
@@ -16,7 +16,10 @@ export interface Repaired {
   readonly hadNaN: boolean;
 }
 
-const OUTSIDE = /\.{3}|…|[-+]?\b(?:NaN|Infinity)\b/g;
+/** Between texts: values left out (an ellipsis, nothing at all), and words that are no numbers. */
+const OUTSIDE = /\.{3}|…|[:,[]\s*(?=,)|:\s*(?=[}\]])|[-+]?\b(?:NaN|Infinity)\b/g;
+/** Escapes that JSON has, the quote of other languages, and backslashes that escape nothing. */
+const ESCAPE = /\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})|\\'|\\/g;
 const CONTROL = /\p{Cc}/u;
 const ESCAPES: Readonly<Record<string, string>> = { "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f" };
 
@@ -32,6 +35,14 @@ function repairerOf(): Repairer {
   return repairer;
 }
 
+/** A text with its control characters escaped; a backslash that escapes nothing stays one, as in a path or a formula. */
+function cleanText(text: string): string {
+  const escaped = text.includes("\\")
+    ? text.replace(ESCAPE, (pair) => (pair.length > 1 ? (pair === "\\'" ? "'" : pair) : "\\\\"))
+    : text;
+  return CONTROL.test(escaped) ? escapeControls(escaped) : escaped;
+}
+
 interface Cleaned {
   readonly text: string;
   readonly hadNaN: boolean;
@@ -45,8 +56,8 @@ function clean(text: string): Cleaned {
   let leavesOut = false;
   const outside = (part: string): string =>
     part.replace(OUTSIDE, (token) => {
-      if (token === "..." || token === "…") leavesOut = true;
-      else hadNaN = true;
+      if (/[NI]/.test(token)) hadNaN = true;
+      else leavesOut = true;
       return "null";
     });
   for (let at = 0; at < text.length; ) {
@@ -57,7 +68,7 @@ function clean(text: string): Cleaned {
       break;
     }
     const inside = text.slice(quote, end);
-    pieces.push(outside(text.slice(at, quote)), CONTROL.test(inside) ? escapeControls(inside) : inside);
+    pieces.push(outside(text.slice(at, quote)), cleanText(inside));
     at = end;
   }
   return { text: pieces.join(""), hadNaN, leavesOut };
@@ -66,7 +77,7 @@ function clean(text: string): Cleaned {
 /** Never throws. */
 export function repairJson(text: string): Repaired {
   const { text: cleaned, hadNaN, leavesOut } = clean(text);
-  if (leavesOut) return { parsed: { ok: false, problem: "an ellipsis in place of values" }, hadNaN };
+  if (leavesOut) return { parsed: { ok: false, problem: "values left out" }, hadNaN };
   const parsed = parseJson(cleaned);
   // With quotes out of order the word may stand in a text, which must not be changed.
   if (parsed.ok || hadNaN || text.length > MAX_REPAIR_UNITS) return { parsed, hadNaN };
