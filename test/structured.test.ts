@@ -1,10 +1,11 @@
+import { inspect } from "node:util";
 import { type } from "arktype";
 import * as v from "valibot";
 import { describe, expect, it, vi } from "vitest";
 import { z } from "zod";
 import { type ChatRequest, type JsonSchema, RequestRejectedError, type ResultInvalidError } from "../src/index.js";
 import { call, replyOf, type Way } from "./support/calls.js";
-import { caseClient, sourceOf } from "./support/case-client.js";
+import { CANARY_KEY, caseClient, sourceOf } from "./support/case-client.js";
 import {
   answerWith,
   chatBody,
@@ -637,6 +638,13 @@ describe.each(WAYS)("%s() with a response format", (way) => {
     expect((await asked("[1]", { responseFormat })).called.error).toMatchObject({ code: "schema" });
     expect((await asked("hello", { responseFormat })).called.error).toMatchObject({ code: "malformed" });
     expect((await asked('{"x":', { responseFormat })).called.error).toMatchObject({ code: "malformed" });
+  });
+
+  it("a credential that the model says again stands in no error", async () => {
+    const { called } = await asked(`{"a":"${"x".repeat(50)}${CANARY_KEY}"}`, { responseFormat: NATIVE });
+    expect(called.error).toMatchObject({ code: "schema", issues: [{ path: "a" }] });
+    expect(inspect(called.error, { depth: 9 })).not.toContain(CANARY_KEY.slice(0, 9));
+    expect(JSON.stringify(called.error)).not.toContain(CANARY_KEY.slice(0, 9));
   });
 
   it("goes out as it was given, but for our own switch", async () => {

@@ -1,8 +1,10 @@
 import type { ChatCompletion, FinishReason } from "../domain/chat.js";
+import type { SourceConfig } from "../domain/source.js";
 import { RequestRejectedError, ResultInvalidError } from "../errors.js";
 import type { AttemptContext } from "../ports/transport.js";
 import { type AnswerIssue, issueLines } from "../structured/issues.js";
 import { type Read, readAnswer } from "../structured/reader.js";
+import { createRedactor } from "../transports/redact.js";
 import type { AnswerFormat } from "./answer-format.js";
 
 /** Judges an answer inside its attempt, so that its row and the breaker are told the truth. */
@@ -18,6 +20,12 @@ function summary(code: keyof typeof SUMMARIES, issues: readonly AnswerIssue[]): 
   if (code === "truncated" || first === undefined) return SUMMARIES[code];
   const further = more.length === 0 ? "" : ` (and ${more.length} more)`;
   return `${SUMMARIES[code]}: ${issueLines([first]).slice(2)}${further}`;
+}
+
+/** A model may have been told a credential and say it again: it is taken out before anything is quoted or cut. */
+function withoutSecrets(completion: ChatCompletion, source: SourceConfig): ChatCompletion {
+  const redact = createRedactor(source);
+  return { ...completion, content: redact(completion.content), thinking: redact(completion.thinking) };
 }
 
 function invalid(completion: ChatCompletion, sourceName: string, read: Read & { ok: false }): ResultInvalidError {
@@ -59,11 +67,12 @@ const CALLED_TOOLS: Read & { ok: false } = {
 export async function checkAnswer(
   completion: ChatCompletion,
   format: AnswerFormat,
-  sourceName: string,
+  source: SourceConfig,
 ): Promise<ChatCompletion> {
+  const { name: sourceName } = source;
   const { content, toolCalls, refusal, finishReason } = completion;
   if (refusal !== undefined && refusal !== "") {
-    if (format.mustAnswer) throw refused(completion, sourceName, "refused");
+    if (format.mustAnswer) throw refused(withoutSecrets(completion, source), sourceName, "refused");
     return completion;
   }
   const callsTools = toolCalls.length > 0;
@@ -74,8 +83,10 @@ export async function checkAnswer(
   const read = await readAnswer(content, finishReason, format.schema);
   if (read.ok) return { ...completion, parsed: read.value };
   if (callsTools && !format.mustAnswer) return completion;
-  if (finishReason === "content_filter") throw refused(completion, sourceName, "content_filtered");
-  throw invalid(completion, sourceName, read);
+  const clean = withoutSecrets(completion, source);
+  if (finishReason === "content_filter") throw refused(clean, sourceName, "content_filtered");
+  const again = clean.content === content ? read : await readAnswer(clean.content, finishReason, format.schema);
+  throw invalid(clean, sourceName, again.ok ? { ...read, issues: [] } : again);
 }
 
 /** A kept answer, judged anew: what was asked for may have changed. undefined = it no longer fits. */

@@ -95,7 +95,7 @@ export class ChatOperation<Value> implements Operation<Value, ChatCompletion> {
     const { request, messagesJson, ownFields } = format.ladder.formatted(source, this.#request);
     this.#sentMessages = messagesJson;
     const check = (completion: ChatCompletion): Promise<ChatCompletion> =>
-      orAborted(context, checkAnswer(completion, format, source.name));
+      orAborted(context, checkAnswer(completion, format, source));
     try {
       const json = messagesJson ?? this.#request.messagesJson;
       const opened = await this.#open({ source, request, messagesJson: json, stream, ownFields, context });

@@ -69,6 +69,8 @@ async function askUntilFit(
       spent.addReply(reply);
       return { value: reply.parsed, reply, asks, ...spent.total() };
     } catch (error) {
+      // The caller's own reason is his, whatever it is.
+      if (request.signal?.aborted === true && error === request.signal.reason) throw error;
       // The model can't give more: what it said within its limit is the result.
       if (cut !== null && isBudgetRefusal(error)) throw lastWord(cut, asks, spent, error);
       if (!ResultInvalidError.isInstance(error)) throw error;

@@ -97,6 +97,14 @@ describe.each(GOVERNOR_KINDS)("structured() on the loop (%s governor)", (governo
     await expectNothingLeft({ kernel, client, transport }, controller.signal);
   });
 
+  it("even when that reason is one of our own errors", async () => {
+    const { kernel, client, transport } = answering(["no"]);
+    const reason = new ResultInvalidError("of another call", { rawText: "" });
+    const signal = AbortSignal.abort(reason);
+    expect(await failureOf(kernel, client.structured({ ...hi, signal }, schema))).toBe(reason);
+    expect(transport.sends).toHaveLength(0);
+  });
+
   it("a validation that hangs is left by signal and deadline, and gives its permit back", async () => {
     const never = {
       "~standard": { version: 1 as const, vendor: "slow", validate: () => new Promise<never>(() => {}) },
