@@ -1,6 +1,6 @@
 import { MemoryGovernor } from "./backends/memory/governor.js";
 import { createSystemRuntime } from "./backends/system.js";
-import type { CallLifetime } from "./clients/chat.js";
+import type { CallLifetime } from "./clients/call-lifetime.js";
 import { processEnv, proxyEnvOf } from "./config/env.js";
 import { limitConflicts } from "./config/invariants.js";
 import type { ProxyEnv, ScopeOptions } from "./config/options.js";

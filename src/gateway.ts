@@ -17,8 +17,10 @@ import {
 import { loadEmbeddingFile, loadFile } from "./config/file.js";
 import type { EmbeddingOptions, GatewayOptions } from "./config/options.js";
 import { type ResolvedScope, resolveScope } from "./config/resolve.js";
+import { zodToJsonSchema } from "./config/zod-json-schema.js";
 import type { ChatRequest, ChatResponse } from "./domain/chat.js";
 import type { EmbedOptions, EmbedResult } from "./domain/embedding.js";
+import type { StructuredCall } from "./domain/structured.js";
 import type { GovernEnvironment } from "./governance/call.js";
 import type { Governor } from "./ports/governor.js";
 import type { ChatTransport, EmbeddingTransport } from "./ports/transport.js";
@@ -59,6 +61,17 @@ export class GatewayClient {
   readonly scope: string;
   /** Give it to another client of this scope to share limits, breakers and queue. */
   readonly governor: Governor;
+  /**
+   * Asks for a value that fits a schema: any Standard Schema (zod, valibot, arktype, …) or a JSON Schema. An answer that
+   * doesn't fit is asked for again, with what is wrong, at most `maxReasks` times. Each ask is a governed call with rows of
+   * its own; `deadlineMs` and the signal span them all.
+   *
+   * Rejects like `chat()`; with ResultInvalidError (`rawText`, `issues`, `details.asks`) when no answer fits, and with
+   * RequestRejectedError `refused` when the model refuses.
+   *
+   * @example const { value } = await client.structured({ messages }, schema, { maxReasks: 2 });
+   */
+  readonly structured: StructuredCall;
   readonly #assembly: Assembly<ChatTransport>;
   readonly #chat: ChatClient;
 
@@ -69,13 +82,12 @@ export class GatewayClient {
     this.scope = resolved.config.scope;
     this.governor = assembly.governor;
     this.#assembly = assembly;
-    this.#chat = createChatClient(
-      environment,
-      transport,
-      assembly,
-      cacheFor(resolved, environment),
-      resolved.cache.coalesce ? createChatSharing(environment, resolved.cache) : null,
-    );
+    this.#chat = createChatClient(environment, transport, assembly, {
+      cache: cacheFor(resolved, environment),
+      sharing: resolved.cache.coalesce ? createChatSharing(environment, resolved.cache) : null,
+      zodToJsonSchema,
+    });
+    this.structured = this.#chat.structured;
   }
 
   /**

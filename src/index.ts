@@ -39,6 +39,8 @@ export type { ProviderProfile, StructuredOutputMode } from "./domain/profile.js"
 export type { CallRecord, OpenAttempt, OperationKind, RecordOutcome } from "./domain/record.js";
 export { Secret } from "./domain/secret.js";
 export type { LimitConfig, LimitRule, SourceConfig, Transient400 } from "./domain/source.js";
+export type { JsonSchema, StandardSchema } from "./domain/standard-schema.js";
+export type { StructuredCall, StructuredOptions, StructuredReply } from "./domain/structured.js";
 export type { BilledUsage, Usage } from "./domain/usage.js";
 export {
   AllSourcesExhausted,
@@ -96,6 +98,7 @@ export type {
   EmbeddingAttempt,
   EmbeddingTransport,
 } from "./ports/transport.js";
+export type { AnswerIssue } from "./structured/issues.js";
 export { JsonlRecorder } from "./telemetry/jsonl.js";
 export { PricingTable } from "./telemetry/pricing.js";
 export { profiles } from "./transports/openai/profiles.js";

@@ -2,13 +2,20 @@ import { getEventListeners } from "node:events";
 import { describe, expect, it } from "vitest";
 import type { GatewayClient, SourceOptions } from "../src/index.js";
 import { type SimulatedProvider, startSimulatedProvider, type UpstreamScript } from "../src/testing/index.js";
-import { call, replyOf, until, type Way } from "./support/calls.js";
+import { attemptErrorOf, call, replyOf, until, type Way } from "./support/calls.js";
 import { checkOutcome, checkRows } from "./support/case-check.js";
 import { CANARY_KEY, caseClient, requestOf, sourceOf, timeoutsOf } from "./support/case-client.js";
 import { checkEmbedded, embedCase, embeddingClient, isEmbeddingCase } from "./support/case-embedding.js";
-import { type CaseRecord, caseRecords, type SequenceCase, type UpstreamCase } from "./support/case-records.js";
+import {
+  type CaseRecord,
+  caseRecords,
+  type LocalCase,
+  type SequenceCase,
+  type UpstreamCase,
+} from "./support/case-records.js";
 import { checkSequence, runSequence } from "./support/case-sequence.js";
 import { skippedCases } from "./support/case-skips.js";
+import { sendJson, startRecordingServer } from "./support/recording-server.js";
 
 /**
  * Every upstream misbehaviour of test/data/cases.jsonl, replayed byte for byte over real HTTP by the simulated provider,
@@ -19,6 +26,7 @@ const chosen = caseRecords.filter(({ id }) => !skippedCases.has(id));
 const upstreams = chosen.filter((record): record is UpstreamCase => record.kind === "upstream");
 const upstreamCases = upstreams.filter((record) => !isEmbeddingCase(record));
 const embeddingCases = upstreams.filter(isEmbeddingCase);
+const schemaCases = chosen.filter((record): record is LocalCase => record.kind === "local");
 const sequenceCases = chosen.filter((record): record is SequenceCase => record.kind === "sequence");
 
 /** These must all run, whatever the list of skips says. */
@@ -102,12 +110,14 @@ async function runEmbedding(record: UpstreamCase): Promise<void> {
 
 describe("the records", () => {
   it("run, but for those that are listed with what they wait for", () => {
-    const ran = new Set<string>([...upstreamCases, ...embeddingCases, ...sequenceCases].map(({ id }) => id));
+    const ran = new Set<string>(
+      [...upstreamCases, ...embeddingCases, ...sequenceCases, ...schemaCases].map(({ id }) => id),
+    );
     const leftOut = caseRecords.filter(({ id }) => !ran.has(id)).map(({ id }) => id);
     expect(leftOut.sort()).toEqual([...skippedCases.keys()].sort());
     const missing = (record: CaseRecord) => MANDATORY.has(record.family) && !ran.has(record.id);
     expect(caseRecords.filter(missing)).toEqual([]);
-    expect(ran.size).toBe(118);
+    expect(ran.size).toBe(135);
   });
 
   it("have ids of their own", () => {
@@ -158,6 +168,72 @@ describe("another source takes the call", () => {
     await expectNothingLeft(client);
     await client.close();
   });
+});
+
+/** The schema of a record's own response format. */
+function schemaOf({ request }: UpstreamCase): Record<string, unknown> {
+  const format = request.body.response_format as { json_schema: { schema: Record<string, unknown> } };
+  return format.json_schema.schema;
+}
+
+function bodyOf({ upstream }: UpstreamCase): string {
+  return "reusedSocket" in upstream ? "" : (upstream.chunks ?? []).map((chunk) => chunk.utf8).join("");
+}
+
+describe("structured()", () => {
+  const told = upstreamCases.filter(({ family }) => family === "structured");
+  const messagesOf = ({ request }: UpstreamCase) => ({ messages: request.body.messages });
+
+  it.concurrent.each(told.map((record) => [record.id, record] as const))("%s", async (_id, record) => {
+    await using provider = await replaying(record.upstream);
+    const { client } = caseClient([sourceFor(record, provider)], { retry: { maxAttempts: 1 } });
+    const { outcome, reason, parsed, reask } = record.expect;
+    const asking = client.structured(messagesOf(record), schemaOf(record), { maxReasks: 2 });
+    if (outcome === "ok") expect((await asking).value).toEqual(parsed);
+    else {
+      const called = await asking.then(
+        () => ({ way: "chat" as const, events: [] }),
+        (error: unknown) => ({ way: "chat" as const, events: [], error }),
+      );
+      expect(attemptErrorOf(called).code).toBe(reason);
+    }
+    // What is cut is asked for again with more room, what doesn't fit with what is wrong.
+    const again = reask === true || reason === "truncated";
+    expect(provider.stats().arrived).toBe(again ? 3 : 1);
+    await client.close();
+  });
+
+  it.concurrent.each(told.filter(({ expect: { reask } }) => reask).map((record) => [record.id, record] as const))(
+    "%s: the next ask says what is wrong",
+    async (_id, record) => {
+      await using server = await startRecordingServer((response) => sendJson(response, 200, bodyOf(record)));
+      const { client } = caseClient([sourceOf("s_1", server.baseUrl)], { retry: { maxAttempts: 1 } });
+      await expect(client.structured(messagesOf(record), schemaOf(record), { maxReasks: 1 })).rejects.toThrow();
+      const last = (server.seen[1]!.body.messages as { role: string; content: string }[]).at(-1)!;
+      expect(last.role).toBe("user");
+      for (const word of record.expect.reaskMentions ?? []) expect(last.content).toContain(word);
+      await client.close();
+    },
+  );
+
+  it.each(schemaCases.map((record) => [record.id, record] as const))(
+    "%s",
+    async (_id, { scenario, expect: { schemaOut } }) => {
+      await using server = await startRecordingServer();
+      const { client } = caseClient([sourceOf("s_1", server.baseUrl)], { retry: { maxAttempts: 1 } });
+      await client
+        .structured({ messages: [{ role: "user", content: "hi" }] }, scenario.schemaIn!, { maxReasks: 0 })
+        .catch(() => {});
+      const sent = JSON.stringify(server.seen[0]!.body.response_format);
+      const references = [...sent.matchAll(/\{[^{}]*"\$ref":"([^"]*)"[^{}]*\}/g)];
+      if (schemaOut?.noRefSiblings)
+        for (const [object] of references) expect(Object.keys(JSON.parse(object))).toEqual(["$ref"]);
+      if (schemaOut?.noSpacesInRefs)
+        for (const [, reference] of references) expect(reference).toMatch(/^#(\/[\w$-]+)*$/);
+      expect(sent).toContain('"type":"string"');
+      await client.close();
+    },
+  );
 });
 
 describe("several steps", () => {

@@ -46,7 +46,7 @@ function deepFreeze<T>(value: T): T {
 
 /** One call against a fresh server: the request as it arrived. */
 async function sent(way: Way, request: ChatRequest, source: Partial<SourceOptions> = {}) {
-  await using server = await startRecordingServer();
+  await using server = await startRecordingServer(answerWith('{"answer":"hello"}'));
   const { client } = clientFor(server, source);
   replyOf(await call(client, way, request));
   await client.close();

@@ -71,6 +71,8 @@ export interface LineFailure {
   readonly class: string;
   /** What the other side answered, when it answered: digest of its body. */
   readonly response: { readonly status_code: number; readonly body: string } | null;
+  /** What is wrong with an answer that doesn't fit its response format. */
+  readonly issues?: readonly unknown[];
 }
 
 /** The OUT line of a failure (spec 08), without the line end. `uuid` only makes the line's `id` unique. */
@@ -89,7 +91,10 @@ export function failureOf(error: unknown): LineFailure {
       response: null,
     };
   }
-  return { code: error.code, message: error.message, class: error.name, response: refusedBody(error) };
+  const failure = { code: error.code, message: error.message, class: error.name, response: refusedBody(error) };
+  return ResultInvalidError.isInstance(error) && error.issues.length > 0
+    ? { ...failure, issues: error.issues }
+    : failure;
 }
 
 /** A scope-level error carries no body itself: the last attempt's is its cause. */

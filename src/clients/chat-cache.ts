@@ -7,6 +7,8 @@ import type { Answered, Governed, Operation } from "../governance/operation.js";
 import { onSignal } from "../governance/signal-hub.js";
 import type { AnswerCache, CachedAnswer } from "../ports/cache.js";
 import type { Runtime } from "../ports/runtime.js";
+import { checkKept } from "./answer-check.js";
+import type { AnswerFormat } from "./answer-format.js";
 import type { CheckedRequest } from "./chat-request.js";
 
 /** A cache is asked for as long as a person would not notice; then the call goes on without it. */
@@ -15,9 +17,14 @@ const ASK_MS = 250;
 /** The cache as one client uses it; null where none is configured. */
 export interface ChatCache {
   /** The place of this call in the cache; null when it is not to be looked up or kept. */
-  keyOf(request: CheckedRequest, sources: readonly SourceConfig[]): string | null;
-  /** Answers from the cache, with its telemetry row written; null on a miss. */
-  answer(key: string, request: CheckedRequest, operation: Operation<unknown, unknown>): Promise<ChatResponse | null>;
+  keyOf(request: CheckedRequest, sources: readonly SourceConfig[], format: AnswerFormat | null): string | null;
+  /** Answers from the cache, with its telemetry row written; null on a miss. A kept answer is judged by `format` anew. */
+  answer(
+    key: string,
+    request: CheckedRequest,
+    operation: Operation<unknown, unknown>,
+    format: AnswerFormat | null,
+  ): Promise<ChatResponse | null>;
   /** Keeps a good answer. Never waits, never throws. */
   keep(
     key: string,
@@ -56,22 +63,31 @@ export function createChatCache(
   }
 
   return {
-    keyOf(request, sources) {
-      if (request.cache === "bypass" || sources.length === 0 || asksForSchema(request, sources)) return null;
+    keyOf(request, sources, format) {
+      if (request.cache === "bypass" || sources.length === 0) return null;
+      if (format === null ? asksForSchema(request, sources) : (request.sampling?.n ?? 1) > 1) return null;
       return cacheKey({
-        request,
+        request: format?.cacheAs === undefined ? request : { ...request, responseFormat: format.cacheAs },
         messagesJson: request.messagesJson,
         sources,
         namespace: request.cacheNamespace ?? namespace,
         salt: request.cacheSalt ?? salt,
       });
     },
-    async answer(key, request, operation) {
+    async answer(key, request, operation, format) {
       if (request.cache === "refresh" || isOver(request)) return null;
       const askedMs = runtime.now();
       const found = await read(key, request);
       if (found === null) return null;
-      return responseOf(found, await endWithHit(environment, operation, request, found, askedMs));
+      const checked = format === null ? NOT_READ : await checkKept(found, format);
+      if (checked === undefined) {
+        const text = `scope ${config.scope}: a kept answer no longer fits what is asked for; the call is made anew`;
+        environment.warn("cache", "unfit", text);
+        return null;
+      }
+      if (isOver(request)) return null;
+      const response = responseOf(found, await endWithHit(environment, operation, request, found, askedMs));
+      return "parsed" in checked ? { ...response, parsed: checked.parsed } : response;
     },
     keep(key, request, { source }, { completion, facts }) {
       if (!isCacheable(completion, request.sampling?.n)) return;
@@ -89,7 +105,9 @@ export function createChatCache(
   };
 }
 
-/** Whether the answer fits its schema isn't checked in this version, and only what fits may be kept. */
+const NOT_READ: { readonly parsed?: unknown } = {};
+
+/** Nobody reads this answer, and only what fits its schema may be kept. */
 function asksForSchema({ responseFormat, extraBody }: CheckedRequest, sources: readonly SourceConfig[]): boolean {
   const formats = [responseFormat, extraBody?.response_format, ...sources.map((s) => s.extraBody.response_format)];
   return formats.some((format) => (format as { type?: unknown } | null | undefined)?.type === "json_schema");

@@ -5,9 +5,11 @@ import { estimatePromptTokens, estimateReservation, estimateTextTokens } from ".
 import type { OperationKind } from "../domain/record.js";
 import type { SourceConfig } from "../domain/source.js";
 import type { Usage } from "../domain/usage.js";
-import type { PartialReply } from "../errors.js";
-import type { OpenedStream, Operation, PartialFacts, ReplyFacts } from "../governance/operation.js";
+import type { PartialReply, RequestRejectedError } from "../errors.js";
+import { OpenedStream, type Operation, type PartialFacts, type ReplyFacts } from "../governance/operation.js";
 import type { AttemptContext, ChatAttempt } from "../ports/transport.js";
+import { checkAnswer, orAborted } from "./answer-check.js";
+import type { AnswerFormat } from "./answer-format.js";
 import type { CheckedRequest } from "./chat-request.js";
 
 /** The sources a request may go to; one object per client and model, so that its arrays keep their identity. */
@@ -17,6 +19,8 @@ export interface AbleSources {
   /** Some token gate is on, so that an estimate is needed at admission. */
   readonly countsTokens: boolean;
   readonly chargesMaximum: boolean;
+  /** Why there is none, when that is the request's fault. */
+  readonly noneAble?: () => RequestRejectedError;
 }
 
 export type OpenChat<Value> = (attempt: ChatAttempt) => Promise<ChatCompletion | OpenedStream<Value, ChatCompletion>>;
@@ -30,14 +34,24 @@ export class ChatOperation<Value> implements Operation<Value, ChatCompletion> {
   readonly #request: CheckedRequest;
   readonly #able: AbleSources;
   readonly #open: OpenChat<Value>;
+  readonly #format: AnswerFormat | null;
   #promptTokens = -1;
   #messages: string | null = null;
+  /** Messages of the last attempt, where the format added to them. */
+  #sentMessages: string | null = null;
 
-  constructor(kind: OperationKind, request: CheckedRequest, able: AbleSources, open: OpenChat<Value>) {
+  constructor(
+    kind: OperationKind,
+    request: CheckedRequest,
+    able: AbleSources,
+    open: OpenChat<Value>,
+    format: AnswerFormat | null = null,
+  ) {
     this.kind = kind;
     this.#request = request;
     this.#able = able;
     this.#open = open;
+    this.#format = format;
   }
 
   get sources(): readonly SourceConfig[] {
@@ -49,7 +63,10 @@ export class ChatOperation<Value> implements Operation<Value, ChatCompletion> {
   }
 
   get promptTokens(): number {
-    if (this.#promptTokens < 0) this.#promptTokens = estimatePromptTokens(this.#request.messages, this.#request.tools);
+    if (this.#promptTokens < 0) {
+      this.#promptTokens = estimatePromptTokens(this.#request.messages, this.#request.tools);
+      if (this.#format !== null) this.#promptTokens += estimateTextTokens(this.#format.ladder.instruction);
+    }
     return this.#promptTokens;
   }
 
@@ -71,14 +88,47 @@ export class ChatOperation<Value> implements Operation<Value, ChatCompletion> {
     context: AttemptContext,
   ): Promise<ChatCompletion | OpenedStream<Value, ChatCompletion>> {
     const stream = this.kind === "chat_stream" || (this.#request.stream ?? source.stream);
+    if (this.#format !== null) return this.#formatted(this.#format, source, stream, context);
     const { messagesJson } = this.#request;
     return this.#open({ source, request: this.#request, messagesJson, stream, context });
   }
 
+  /** Asked in the way that this source can, and judged before the attempt is settled. */
+  async #formatted(
+    format: AnswerFormat,
+    source: SourceConfig,
+    stream: boolean,
+    context: AttemptContext,
+  ): Promise<ChatCompletion | OpenedStream<Value, ChatCompletion>> {
+    const { request, messagesJson, ownFields } = format.ladder.formatted(source, this.#request);
+    this.#sentMessages = messagesJson;
+    const check = (completion: ChatCompletion): Promise<ChatCompletion> =>
+      orAborted(context, checkAnswer(completion, format, source));
+    try {
+      const json = messagesJson ?? this.#request.messagesJson;
+      const opened = await this.#open({ source, request, messagesJson: json, stream, ownFields, context });
+      return opened instanceof OpenedStream
+        ? new OpenedStream(opened.value, opened.done.then(check))
+        : await check(opened);
+    } catch (error) {
+      format.ladder.failed(source, error);
+      throw error;
+    }
+  }
+
+  noneAble(): RequestRejectedError | undefined {
+    return this.#able.noneAble?.();
+  }
+
   describeRequest(source: SourceConfig | null): { messages: string | null; sampling: string | null } {
     const { hasParts, messagesJson } = this.#request;
+    const sampling = samplingColumn(this.#request, source);
+    if (source !== null && this.#sentMessages !== null) {
+      const sent = this.#sentMessages;
+      return { messages: hasParts ? digestBinaryParts(sent) : sent, sampling };
+    }
     this.#messages ??= hasParts ? digestBinaryParts(messagesJson) : messagesJson;
-    return { messages: this.#messages, sampling: samplingColumn(this.#request, source) };
+    return { messages: this.#messages, sampling };
   }
 
   describeReply(completion: ChatCompletion): ReplyFacts {
@@ -154,7 +204,7 @@ function responseText(content: string, toolCalls: readonly ToolCall[]): string |
 }
 
 /** The provider reported no usage: counted from the actual texts and marked (spec 02 §3). EST_TOKENS never gets here. */
-function estimatedUsage(
+export function estimatedUsage(
   promptTokens: number,
   reply: { content: string; thinking: string; toolCalls: readonly ToolCall[] },
 ): Usage {

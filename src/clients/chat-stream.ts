@@ -152,10 +152,10 @@ class GovernedChatStream implements ChatStream {
           else this.#resume = goOn;
         },
       };
-      const { source, request, messagesJson, stream, context } = attempt;
+      const { source, request, messagesJson, stream, ownFields, context } = attempt;
       // One turn later, so that a transport may push at once.
       const done = Promise.resolve().then(() =>
-        transport.complete({ source, request, messagesJson, stream, sink, context }),
+        transport.complete({ source, request, messagesJson, stream, sink, ownFields, context }),
       );
       done.then(
         () => resolve(new OpenedStream(null, done)),

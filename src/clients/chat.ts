@@ -1,25 +1,32 @@
 import type { ChatCompletion, ChatRequest, ChatResponse } from "../domain/chat.js";
+import type { OperationKind } from "../domain/record.js";
 import type { SourceConfig } from "../domain/source.js";
+import type { StructuredCall } from "../domain/structured.js";
 import { RequestRejectedError } from "../errors.js";
 import type { GovernEnvironment } from "../governance/call.js";
 import { govern } from "../governance/govern.js";
 import type { Answered, Governed, Operation } from "../governance/operation.js";
 import type { ChatTransport } from "../ports/transport.js";
+import type { ZodConverter } from "../structured/standard.js";
+import { type AnswerFormat, createFormatShelf, plainFormat } from "./answer-format.js";
+import type { CallLifetime } from "./call-lifetime.js";
 import { type ChatCache, replayed } from "./chat-cache.js";
 import { type AbleSources, ChatOperation, type OpenChat } from "./chat-operation.js";
 import { type CheckedRequest, checkRequest } from "./chat-request.js";
 import { type ChatSharing, sharedResponse } from "./chat-sharing.js";
 import { type ChatStream, createChatStream } from "./chat-stream.js";
+import { createStructured } from "./structured.js";
 
 export interface ChatClient {
   chat(request: ChatRequest): Promise<ChatResponse>;
   stream(request: ChatRequest): ChatStream;
+  readonly structured: StructuredCall;
 }
 
-/** Told when a call begins and when everything about it is booked, so that closing can wait. `enter` may throw. */
-export interface CallLifetime {
-  enter(): void;
-  leave(): void;
+export interface ChatClientOptions {
+  readonly cache: ChatCache | null;
+  readonly sharing: ChatSharing | null;
+  readonly zodToJsonSchema: ZodConverter;
 }
 
 /** Chat on the governed loop: the client only states its operation and builds the response. */
@@ -27,46 +34,63 @@ export function createChatClient(
   environment: GovernEnvironment,
   transport: ChatTransport,
   lifetime: CallLifetime,
-  cache: ChatCache | null = null,
-  sharing: ChatSharing | null = null,
+  { cache, sharing, zodToJsonSchema }: ChatClientOptions,
 ): ChatClient {
   const able = sourcesByModel(environment);
-
+  const shelf = createFormatShelf(zodToJsonSchema);
   const openPlain: OpenChat<null> = (attempt) => transport.complete(attempt);
+
+  /** One governed call: from the cache where it may, kept where it may. */
+  async function answer(
+    checked: CheckedRequest,
+    pool: AbleSources,
+    format: AnswerFormat | null,
+    key: string | null,
+    shared: string | null = null,
+  ): Promise<ChatResponse> {
+    const operation = new ChatOperation("chat", checked, pool, openPlain, format);
+    if (key !== null) {
+      const hit = await cache!.answer(key, checked, operation as Operation<unknown, unknown>, format);
+      if (hit !== null) return hit;
+    }
+    if (shared !== null) return answerShared(shared, operation, checked, key);
+    const governed = await govern(environment, operation, checked);
+    const answered = governed.ended instanceof Promise ? await governed.ended : governed.ended;
+    if (key !== null) cache!.keep(key, checked, governed, answered);
+    return chatResponse(governed, answered);
+  }
+
+  /** The same, with the attempts of whoever asks the same at this moment. */
+  async function answerShared(
+    shared: string,
+    operation: ChatOperation<null>,
+    checked: CheckedRequest,
+    key: string | null,
+  ): Promise<ChatResponse> {
+    const { governed, answered, hit } = await sharing!.run(shared, operation, checked);
+    const response = chatResponse(governed, answered);
+    if (hit !== null) return sharedResponse(response, hit);
+    if (key !== null) cache!.keep(key, checked, governed, answered);
+    return response;
+  }
 
   async function chat(request: ChatRequest): Promise<ChatResponse> {
     lifetime.enter();
     try {
       const checked = checkRequest(request, "chat");
       const pool = able(checked.model);
-      const operation = new ChatOperation("chat", checked, pool, openPlain);
-      const key = cache === null ? null : cache.keyOf(checked, pool.sources);
-      if (key !== null) {
-        const hit = await cache!.answer(key, checked, operation as Operation<unknown, unknown>);
-        if (hit !== null) return hit;
-      }
+      const format = formatOf(checked, "chat");
+      const key = cache === null ? null : cache.keyOf(checked, pool.sources, format);
       const shared = sharing === null ? null : sharing.keyOf(checked, pool.sources, key);
-      if (shared !== null) return await chatShared(shared, operation, checked, key);
-      const governed = await govern(environment, operation, checked);
-      const answered = governed.ended instanceof Promise ? await governed.ended : governed.ended;
-      if (key !== null) cache!.keep(key, checked, governed, answered);
-      return chatResponse(governed, answered);
+      return await answer(checked, pool, format, key, shared);
     } finally {
       lifetime.leave();
     }
   }
 
-  async function chatShared(
-    shared: string,
-    operation: ChatOperation<null>,
-    request: CheckedRequest,
-    key: string | null,
-  ): Promise<ChatResponse> {
-    const { governed, answered, hit } = await sharing!.run(shared, operation, request);
-    const response = chatResponse(governed, answered);
-    if (hit !== null) return sharedResponse(response, hit);
-    if (key !== null) cache!.keep(key, request, governed, answered);
-    return response;
+  /** Nearly every call has none, and pays nothing for it. */
+  function formatOf(checked: CheckedRequest, operation: OperationKind): AnswerFormat | null {
+    return checked.responseFormat === undefined ? null : plainFormat(checked.responseFormat, shelf, operation);
   }
 
   function stream(request: ChatRequest): ChatStream {
@@ -79,10 +103,11 @@ export function createChatClient(
       }
       const open: OpenChat<null> = (attempt) => openChat(transport, attempt);
       const pool = able(checked.model);
-      const operation = new ChatOperation("chat_stream", checked, pool, open);
-      const key = cache === null ? null : cache.keyOf(checked, pool.sources);
+      const format = formatOf(checked, "chat_stream");
+      const operation = new ChatOperation("chat_stream", checked, pool, open, format);
+      const key = cache === null ? null : cache.keyOf(checked, pool.sources, format);
       if (key !== null) {
-        const hit = await cache!.answer(key, checked, operation as Operation<unknown, unknown>);
+        const hit = await cache!.answer(key, checked, operation as Operation<unknown, unknown>, format);
         if (hit !== null) return { events: replayed(hit), ended: Promise.resolve(hit) };
       }
       const governed = await govern(environment, operation, checked);
@@ -94,7 +119,8 @@ export function createChatClient(
     });
   }
 
-  return { chat, stream };
+  const structured = createStructured({ environment, lifetime, able, shelf, cache, answer });
+  return { chat, stream, structured };
 }
 
 /** Which sources have a model; every other model is the caller's mistake. */
@@ -150,5 +176,6 @@ export function chatResponse(
   if (completion.refusal !== undefined) response.refusal = completion.refusal;
   if (completion.choices !== undefined) response.choices = completion.choices;
   if (completion.logprobs !== undefined) response.logprobs = completion.logprobs;
+  if ("parsed" in completion) response.parsed = completion.parsed;
   return response;
 }

@@ -4,7 +4,7 @@ import type { GovernEnvironment } from "../governance/call.js";
 import { govern } from "../governance/govern.js";
 import type { Answered, Governed } from "../governance/operation.js";
 import type { EmbeddingTransport } from "../ports/transport.js";
-import type { CallLifetime } from "./chat.js";
+import type { CallLifetime } from "./call-lifetime.js";
 import { type EmbeddedTexts, EmbeddingOperation, type EmbedRun } from "./embedding-operation.js";
 import { type CheckedEmbed, checkEmbed } from "./embedding-request.js";
 import type { Row } from "./embedding-rows.js";

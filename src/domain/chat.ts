@@ -58,6 +58,10 @@ export interface ChatRequest {
   readonly sampling?: Sampling;
   readonly tools?: readonly unknown[];
   readonly toolChoice?: unknown;
+  /**
+   * OpenAI's `response_format`. With `json_schema` or `json_object` the answer is read and checked: `reply.parsed`, or
+   * ResultInvalidError. `{ …, validate: false }` switches that off.
+   */
   readonly responseFormat?: unknown;
   /** Further wire fields for this call; they win over the source's EXTRA_BODY. */
   readonly extraBody?: Readonly<Record<string, unknown>>;
@@ -115,6 +119,8 @@ export interface ChatCompletion {
   /** Only when more than one choice was answered. */
   readonly choices?: readonly ChatChoice[];
   readonly logprobs?: unknown;
+  /** What the text means under the response format of the call. */
+  readonly parsed?: unknown;
   readonly statusCode: number;
   /** Send to last byte, time paused by the consumer excluded. */
   readonly latencyMs: number;
@@ -148,6 +154,8 @@ export interface ChatResponse {
   readonly cost: number | null;
   readonly choices?: readonly ChatChoice[];
   readonly logprobs?: unknown;
+  /** What `content` means, checked: with a `responseFormat`, and from `structured()`. */
+  readonly parsed?: unknown;
 }
 
 export type ChatEvent =

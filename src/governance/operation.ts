@@ -1,7 +1,7 @@
 import type { OperationKind } from "../domain/record.js";
 import type { SourceConfig } from "../domain/source.js";
 import type { Usage } from "../domain/usage.js";
-import type { PartialReply } from "../errors.js";
+import type { PartialReply, RequestRejectedError } from "../errors.js";
 import type { AttemptContext } from "../ports/transport.js";
 import type { Cancellation } from "./cancellation.js";
 
@@ -25,6 +25,8 @@ export interface Operation<Value, Completion> {
   readonly mayRestart?: boolean;
   /** Resolves with the whole answer, or with an OpenedStream at its commit point. */
   attempt(source: SourceConfig, context: AttemptContext): Promise<Completion | OpenedStream<Value, Completion>>;
+  /** Why no source can do this call, when that is the request's own fault. */
+  noneAble?(): RequestRejectedError | undefined;
   /** Columns 9 and 21 of a telemetry row; `source` null on a row without an attempt. */
   describeRequest(source: SourceConfig | null): { messages: string | null; sampling: string | null };
   describeReply(completion: Completion): ReplyFacts;

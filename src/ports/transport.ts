@@ -48,6 +48,11 @@ export interface ChatAttempt {
   readonly stream: boolean;
   /** Present when a consumer reads the stream; absent for `chat()`, which only needs the whole. */
   readonly sink?: ChatSink;
+  /**
+   * Words that name what the gateway added to this request: a 400 whose text holds one is told as `unsupported_param`
+   * with `details.droppedByUs`, and the next attempt asks otherwise.
+   */
+  readonly ownFields?: readonly string[] | undefined;
   readonly context: AttemptContext;
 }
 

@@ -219,15 +219,72 @@ describe.each(GOVERNOR_KINDS)("the answer cache (%s governor)", (governor) => {
     expect(await good.kernel.run(good.client.chat(hi))).toMatchObject({ content: "kept", cacheHit: true });
   });
 
-  it("what asks for a schema is not cached yet: nobody checks that it fits", async () => {
-    const { kernel, client, transport } = simulate(new MemoryCache());
-    const request = { ...hi, responseFormat: { type: "json_schema", json_schema: { name: "x", schema: {} } } };
-    await kernel.run(client.chat(request));
-    await kernel.run(client.chat(request));
-    const inExtra = { ...hi, extraBody: { response_format: { type: "json_schema" } } };
-    await kernel.run(client.chat(inExtra));
-    await kernel.run(client.chat(inExtra));
-    expect(transport.sends).toHaveLength(4);
+  describe("answers of a response format", () => {
+    const format = (more: object = {}) => ({
+      type: "json_schema",
+      json_schema: { name: "x", schema: { type: "object", required: ["a"] } },
+      ...more,
+    });
+    const answering = (...contents: string[]) =>
+      simulate(new MemoryCache(), {
+        script: (_, n) => ({ afterMs: 100, content: contents[n - 1] ?? contents.at(-1)! }),
+      });
+
+    it("are kept once they fit, and read anew when they are given again", async () => {
+      const { kernel, client, transport } = answering('{"b":1}', '```\n{"a":1}\n```');
+      const request = { ...hi, responseFormat: format() };
+      expect(await failureOf(kernel, client.chat(request))).toMatchObject({ code: "schema" });
+      expect(await kernel.run(client.chat(request))).toMatchObject({ parsed: { a: 1 }, cacheHit: false });
+      expect(await kernel.run(client.chat(request))).toMatchObject({ parsed: { a: 1 }, cacheHit: true });
+      const stream = client.stream(request);
+      expect((await kernel.run(readAll(stream))).map(({ type }) => type)).toEqual(["text-delta", "usage", "finish"]);
+      expect(await kernel.run(stream.final)).toMatchObject({ parsed: { a: 1 }, cacheHit: true });
+      expect(transport.sends).toHaveLength(2);
+      await expectNothingLeft({ kernel, client, transport });
+    });
+
+    it("are not kept where nobody reads them", async () => {
+      const { kernel, client, transport } = answering('{"a":1}');
+      const unread = { ...hi, responseFormat: format({ validate: false }) };
+      const inExtra = { ...hi, extraBody: { response_format: { type: "json_schema" } } };
+      const several = { ...hi, responseFormat: format(), sampling: { n: 2 } };
+      for (const request of [unread, unread, inExtra, inExtra, several, several])
+        await kernel.run(client.chat(request));
+      expect(transport.sends).toHaveLength(6);
+    });
+
+    it("that no longer fit are a miss with a warning", async () => {
+      const kernel = new SimulationKernel();
+      const logs: string[] = [];
+      const runtime = { ...kernel.runtime(), log: (_level: string, text: string) => void logs.push(text) };
+      const kept = { content: '{"b":1}', thinking: "", toolCalls: [], finishReason: "stop", rawFinishReason: "stop" };
+      const usage = { promptTokens: 1, completionTokens: 1, totalTokens: 2, source: "measured" };
+      const entry = { ...kept, usage, modelReported: null, model: "m", provider: "p", sourceName: "s_1" };
+      const cache: AnswerCache = { get: () => entry as never, set: () => {} };
+      const { client } = simulate(cache, {
+        kernel,
+        options: { runtime },
+        script: () => ({ afterMs: 100, content: '{"a":2}' }),
+      });
+      const reply = await kernel.run(client.chat({ ...hi, responseFormat: format() }));
+      expect(reply).toMatchObject({ parsed: { a: 2 }, cacheHit: false });
+      expect(logs.join("\n")).toContain("no longer fits");
+    });
+
+    it("of structured() too: found by what was asked first, whatever it took", async () => {
+      const { kernel, client, transport } = answering("no", '{"a":3}', '{"a":4}');
+      const schema = { type: "object", required: ["a"] };
+      const first = await kernel.run(client.structured(hi, schema));
+      expect(first).toMatchObject({ value: { a: 3 }, asks: 2 });
+      const again = await kernel.run(client.structured(hi, schema));
+      expect(again).toMatchObject({ value: { a: 3 }, asks: 1, cost: 0, usage: { totalTokens: 0 } });
+      expect(again.reply).toMatchObject({ cacheHit: true, parsed: { a: 3 } });
+      expect(transport.sends).toHaveLength(2);
+      const others = [{ strategy: "prompt" as const }, { name: "other" }];
+      for (const options of others) expect((await kernel.run(client.structured(hi, schema, options))).asks).toBe(1);
+      await kernel.run(client.structured(hi, { ...schema, title: "another" }));
+      expect(transport.sends).toHaveLength(5);
+    });
   });
 
   it("a wish that is none is refused", async () => {

@@ -48,7 +48,7 @@ export function checkAnswer(reply: ChatResponse, expected: CaseExpectation): voi
   if (expected.cacheHit !== undefined) expect(reply.cacheHit).toBe(expected.cacheHit);
   if (reply.cacheHit) expect(reply).toMatchObject({ cost: 0, attempts: 0 });
   if (expected.content !== undefined) expect(reply.content).toBe(expected.content);
-  if (expected.parsed !== undefined) expect(JSON.parse(reply.content)).toEqual(expected.parsed);
+  if (expected.parsed !== undefined) expect(reply.parsed).toEqual(expected.parsed);
   expect(reply.thinking).toBe(expected.reasoning ?? "");
   checkCalls(reply.toolCalls, expected.toolCalls ?? []);
   if (expected.finishReason !== undefined) expect(reply.finishReason).toBe(expected.finishReason);

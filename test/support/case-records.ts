@@ -67,6 +67,11 @@ export interface CaseExpectation {
   readonly scaled?: string;
   readonly breakerState?: string;
   readonly cacheHit?: boolean;
+  readonly cacheable?: boolean;
+  /** `structured()` asks again, and its message names these. */
+  readonly reask?: boolean;
+  readonly reaskMentions?: readonly string[];
+  readonly schemaOut?: { readonly noRefSiblings?: boolean; readonly noSpacesInRefs?: boolean };
   readonly upstreamRequestsTo?: Readonly<Record<string, number>>;
   readonly note?: string;
 }
@@ -110,11 +115,16 @@ export interface SequenceCase extends CaseHead {
   readonly steps: readonly CaseStep[];
 }
 
-export interface OtherCase extends CaseHead {
-  readonly kind: "server" | "local" | "store";
+export interface LocalCase extends CaseHead {
+  readonly kind: "local";
+  readonly scenario: { readonly schemaIn?: Fields };
 }
 
-export type CaseRecord = UpstreamCase | SequenceCase | OtherCase;
+export interface OtherCase extends CaseHead {
+  readonly kind: "server" | "store";
+}
+
+export type CaseRecord = UpstreamCase | SequenceCase | LocalCase | OtherCase;
 
 export const caseRecords: readonly CaseRecord[] = readFileSync(new URL("../data/cases.jsonl", import.meta.url), "utf8")
   .split("\n")

@@ -380,7 +380,9 @@ export class ChatExchange implements HttpObserver {
   #refuseWith(refusal: Refusal): void {
     const { source, context } = this.#attempt;
     const partial = this.#assembler.partial();
-    this.#fail(refusalError(refusal, { source, context, wire: this.#wire, added: this.#body.added, partial }));
+    const { ownFields } = this.#attempt;
+    const added = this.#body.added;
+    this.#fail(refusalError(refusal, { source, context, wire: this.#wire, added, ownFields, partial }));
   }
 
   #expired(timer: WatchdogTimer, limitMs: number): void {

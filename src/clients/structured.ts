@@ -1,0 +1,148 @@
+import type { ChatRequest, ChatResponse } from "../domain/chat.js";
+import type { StructuredCall, StructuredOptions, StructuredReply } from "../domain/structured.js";
+import { RequestRejectedError, ResultInvalidError } from "../errors.js";
+import type { GovernEnvironment } from "../governance/call.js";
+import type { AnswerIssue } from "../structured/issues.js";
+import { reaskMessages } from "../structured/prompt.js";
+import type { AnswerFormat, FormatShelf } from "./answer-format.js";
+import type { CallLifetime } from "./call-lifetime.js";
+import type { ChatCache } from "./chat-cache.js";
+import type { AbleSources } from "./chat-operation.js";
+import { type CheckedRequest, checkRequest } from "./chat-request.js";
+import { checkStructuredRequest, planStructured, type StructuredPlan } from "./structured-plan.js";
+import { Spent } from "./structured-spent.js";
+import { isBudgetRefusal, withMoreTokens } from "./token-budget.js";
+
+export interface StructuredParts {
+  readonly environment: GovernEnvironment;
+  readonly lifetime: CallLifetime;
+  readonly able: (model: string | undefined) => AbleSources;
+  readonly shelf: FormatShelf;
+  readonly cache: ChatCache | null;
+  /** One governed chat call. */
+  answer(request: CheckedRequest, pool: AbleSources, format: AnswerFormat, key: string | null): Promise<ChatResponse>;
+}
+
+/** Asks until the answer fits, at most `1 + maxReasks` times; see GatewayClient.structured. */
+export function createStructured(parts: StructuredParts): StructuredCall {
+  const { environment, lifetime, able, shelf, cache } = parts;
+  const nativePool = nativePools(environment.config.scope);
+
+  async function structured(
+    request: ChatRequest,
+    schema: unknown,
+    options: StructuredOptions = {},
+  ): Promise<StructuredReply<unknown>> {
+    lifetime.enter();
+    try {
+      const checked = checkRequest(request, "chat");
+      checkStructuredRequest(checked);
+      const plan = planStructured(schema, options, shelf);
+      const pool = plan.strategy === "native" ? nativePool(able(checked.model)) : able(checked.model);
+      const key = cache === null ? null : cache.keyOf(checked, pool.sources, plan.format);
+      return await askUntilFit(parts, checked, plan, pool, key);
+    } finally {
+      lifetime.leave();
+    }
+  }
+
+  return structured as StructuredCall;
+}
+
+async function askUntilFit(
+  { environment, answer }: StructuredParts,
+  request: CheckedRequest,
+  plan: StructuredPlan,
+  pool: AbleSources,
+  key: string | null,
+): Promise<StructuredReply<unknown>> {
+  const { runtime, config } = environment;
+  const startedMs = runtime.now();
+  const limitMs = request.deadlineMs ?? config.deadlineMs;
+  const spent = new Spent(environment);
+  let ask = request;
+  let format = plan.format;
+  let cut: ResultInvalidError | null = null;
+  for (let asks = 1; ; asks += 1) {
+    try {
+      const reply = await answer(ask, pool, format, key);
+      spent.addReply(reply);
+      return { value: reply.parsed, reply, asks, ...spent.total() };
+    } catch (error) {
+      // The caller's own reason is his, whatever it is.
+      if (request.signal?.aborted === true && error === request.signal.reason) throw error;
+      // The model can't give more: what it said within its limit is the result.
+      if (cut !== null && isBudgetRefusal(error)) throw lastWord(cut, asks, spent, error);
+      if (!ResultInvalidError.isInstance(error)) throw error;
+      spent.addInvalid(error, ask);
+      const next = asks > plan.maxReasks ? null : nextAsk(request, ask, error, plan);
+      if (next === null) throw lastWord(error, asks, spent);
+      cut = error.code === "truncated" ? error : null;
+      format = { ...format, ladder: format.ladder.again() };
+      // The deadline is one for all asks.
+      const leftMs = limitMs === undefined ? undefined : Math.max(0, limitMs - (runtime.now() - startedMs));
+      ask = leftMs === undefined ? next : { ...next, deadlineMs: leftMs };
+    }
+  }
+}
+
+/** The request that follows an unusable answer; null = asking again can't help. */
+function nextAsk(
+  request: CheckedRequest,
+  ask: CheckedRequest,
+  error: ResultInvalidError,
+  plan: StructuredPlan,
+): CheckedRequest | null {
+  if (error.code === "truncated") return withMoreTokens(ask, error);
+  // A call of tools must be answered by their results, which only the caller has.
+  if ((error.partial?.toolCalls.length ?? 0) > 0) return null;
+  // Only the last reply goes back: each of them may be long.
+  const issues = error.issues as readonly AnswerIssue[];
+  const messages = reaskMessages(request.messages, error.rawText, issues, plan.wrapped);
+  return { ...ask, messages, messagesJson: JSON.stringify(messages) };
+}
+
+function lastWord(error: ResultInvalidError, asks: number, spent: Spent, cause?: RequestRejectedError): unknown {
+  const { message, code, sourceName, statusCode, rawText, issues, partial, details } = error;
+  const times = asks === 1 ? "1 ask" : `${asks} asks`;
+  const why = cause === undefined ? "" : `; more tokens were refused: ${cause.message}`;
+  return new ResultInvalidError(`${message} (after ${times}${why})`, {
+    code,
+    operation: "chat",
+    rawText,
+    issues,
+    details: { ...details, asks, ...spent.total() },
+    ...(sourceName === undefined ? {} : { sourceName }),
+    ...(statusCode === undefined ? {} : { statusCode }),
+    ...(partial === undefined ? {} : { partial }),
+    ...(cause === undefined ? {} : { cause }),
+  });
+}
+
+/** Sources that enforce a schema; one object for each pool, so that equal calls are recognised. */
+function nativePools(scope: string): (pool: AbleSources) => AbleSources {
+  const known = new WeakMap<AbleSources, AbleSources>();
+  return (pool) => {
+    let native = known.get(pool);
+    if (native === undefined) {
+      const sources = pool.sources.filter(({ profile }) => profile.structuredOutput.includes("json_schema"));
+      native = {
+        ...pool,
+        sources,
+        candidates: sources.map(({ name }) => name),
+        noneAble: () => noneNative(scope, pool),
+      };
+      known.set(pool, native);
+    }
+    return native;
+  };
+}
+
+function noneNative(scope: string, { sources }: AbleSources): RequestRejectedError {
+  const profiles = [...new Set(sources.map(({ profile }) => profile.name))].join(", ");
+  return new RequestRejectedError(
+    `no source of scope ${scope} enforces a JSON Schema (profiles: ${profiles || "none"}); nothing was sent. ` +
+      'Use strategy "auto" or "prompt", or a profile whose structuredOutput holds "json_schema"',
+    { code: "unsupported_param", operation: "chat", details: { param: "response_format" } },
+  );
+}
