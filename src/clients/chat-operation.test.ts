@@ -29,7 +29,7 @@ function operationOf(
       cancellation: undefined,
       hasParts: whole.messages.some(({ content }) => Array.isArray(content)),
     },
-    { sources: [], candidates: [], countsTokens: true, chargesMaximum: false, ...able },
+    { sources: [], candidates: [], incapable: null, countsTokens: true, chargesMaximum: false, ...able },
     async (attempt) => {
       asked.push(attempt.stream);
       return null as unknown as ChatCompletion;

@@ -4,20 +4,13 @@ import { type ChatCompletion, type ChatRequest, SAMPLING_KEYS, type Sampling, ty
 import { estimatePromptTokens, estimateReservation, estimateTextTokens } from "../domain/estimate.js";
 import type { OperationKind } from "../domain/record.js";
 import type { SourceConfig } from "../domain/source.js";
+import { mustStream } from "../domain/thinking.js";
 import type { Usage } from "../domain/usage.js";
 import type { PartialReply } from "../errors.js";
-import type { OpenedStream, Operation, PartialFacts, ReplyFacts } from "../governance/operation.js";
+import type { Incapable, OpenedStream, Operation, PartialFacts, ReplyFacts } from "../governance/operation.js";
 import type { AttemptContext, ChatAttempt } from "../ports/transport.js";
+import type { AbleSources } from "./able-sources.js";
 import type { CheckedRequest } from "./chat-request.js";
-
-/** The sources a request may go to; one object per client and model, so that its arrays keep their identity. */
-export interface AbleSources {
-  readonly sources: readonly SourceConfig[];
-  readonly candidates: readonly string[];
-  /** Some token gate is on, so that an estimate is needed at admission. */
-  readonly countsTokens: boolean;
-  readonly chargesMaximum: boolean;
-}
 
 export type OpenChat<Value> = (attempt: ChatAttempt) => Promise<ChatCompletion | OpenedStream<Value, ChatCompletion>>;
 
@@ -48,6 +41,10 @@ export class ChatOperation<Value> implements Operation<Value, ChatCompletion> {
     return this.#able.candidates;
   }
 
+  get incapable(): Incapable | null {
+    return this.#able.incapable;
+  }
+
   get promptTokens(): number {
     if (this.#promptTokens < 0) this.#promptTokens = estimatePromptTokens(this.#request.messages, this.#request.tools);
     return this.#promptTokens;
@@ -62,8 +59,10 @@ export class ChatOperation<Value> implements Operation<Value, ChatCompletion> {
     source: SourceConfig,
     context: AttemptContext,
   ): Promise<ChatCompletion | OpenedStream<Value, ChatCompletion>> {
-    const stream = this.kind === "chat_stream" || (this.#request.stream ?? source.stream);
-    const { messagesJson } = this.#request;
+    const { messagesJson, thinking } = this.#request;
+    const wanted = this.kind === "chat_stream" || (this.#request.stream ?? source.stream);
+    // Some models answer nothing but a stream while they think; the reply is the same.
+    const stream = wanted || mustStream(source, thinking ?? source.thinking);
     return this.#open({ source, request: this.#request, messagesJson, stream, context });
   }
 
@@ -103,6 +102,10 @@ function reservation(request: ChatRequest, promptTokens: number, chargesMaximum:
 
 function samplingColumn(request: ChatRequest, source: SourceConfig | null): string | null {
   const { sampling, extraBody } = request;
+  const thinking = request.thinking ?? source?.thinking;
+  if (thinking !== undefined) {
+    return canonicalOrNull({ ...source?.extraBody, ...extraBody, ...sampling, thinking });
+  }
   if (extraBody === undefined && !hasKeys(source?.extraBody)) {
     return sampling === undefined ? null : (numbersOnly(sampling) ?? canonicalOrNull(sampling));
   }

@@ -1,12 +1,12 @@
 import type { ChatCompletion, ChatRequest, ChatResponse } from "../domain/chat.js";
-import type { SourceConfig } from "../domain/source.js";
 import { RequestRejectedError } from "../errors.js";
 import type { GovernEnvironment } from "../governance/call.js";
 import { govern } from "../governance/govern.js";
 import type { Answered, Governed, Operation } from "../governance/operation.js";
 import type { ChatTransport } from "../ports/transport.js";
+import { createAbleSources } from "./able-sources.js";
 import { type ChatCache, replayed } from "./chat-cache.js";
-import { type AbleSources, ChatOperation, type OpenChat } from "./chat-operation.js";
+import { ChatOperation, type OpenChat } from "./chat-operation.js";
 import { checkRequest } from "./chat-request.js";
 import { type ChatStream, createChatStream } from "./chat-stream.js";
 
@@ -28,7 +28,7 @@ export function createChatClient(
   lifetime: CallLifetime,
   cache: ChatCache | null = null,
 ): ChatClient {
-  const able = sourcesByModel(environment);
+  const able = createAbleSources(environment.config);
 
   const openPlain: OpenChat<null> = (attempt) => transport.complete(attempt);
 
@@ -36,7 +36,7 @@ export function createChatClient(
     lifetime.enter();
     try {
       const checked = checkRequest(request, "chat");
-      const pool = able(checked.model);
+      const pool = able(checked);
       const operation = new ChatOperation("chat", checked, pool, openPlain);
       const key = cache === null ? null : cache.keyOf(checked, pool.sources);
       if (key !== null) {
@@ -61,7 +61,7 @@ export function createChatClient(
         });
       }
       const open: OpenChat<null> = (attempt) => openChat(transport, attempt);
-      const pool = able(checked.model);
+      const pool = able(checked);
       const operation = new ChatOperation("chat_stream", checked, pool, open);
       const key = cache === null ? null : cache.keyOf(checked, pool.sources);
       if (key !== null) {
@@ -78,31 +78,6 @@ export function createChatClient(
   }
 
   return { chat, stream };
-}
-
-/** Which sources have a model; every other model is the caller's mistake. */
-function sourcesByModel(environment: GovernEnvironment): (model: string | undefined) => AbleSources {
-  const { config } = environment;
-  const known = new Map<string | undefined, AbleSources>();
-  const describe = (sources: readonly SourceConfig[]): AbleSources => ({
-    sources,
-    candidates: sources.map((source) => source.name),
-    countsTokens: config.global.tpm > 0 || sources.some((source) => source.tpm > 0),
-    chargesMaximum: sources.some((source) => source.tpmCharge === "max"),
-  });
-  known.set(undefined, describe(config.sources));
-  for (const { model } of config.sources) {
-    known.set(model, describe(config.sources.filter((source) => source.model === model)));
-  }
-  return (model) => {
-    const able = known.get(model);
-    if (able !== undefined) return able;
-    const models = [...new Set(config.sources.map((source) => source.model))].join(", ");
-    throw new RequestRejectedError(
-      `no source of scope ${config.scope} has the model ${JSON.stringify(model)}; configured: ${models || "none"}`,
-      { code: "model_not_found" },
-    );
-  };
 }
 
 const NANOS_PER_UNIT = 1e9;

@@ -1,5 +1,6 @@
 import type { ScopeConfig } from "../domain/scope.js";
 import type { LimitConfig, SourceConfig } from "../domain/source.js";
+import { planThinking } from "../domain/thinking.js";
 import type { ConfigProblem } from "../errors.js";
 import type { Labels } from "./labels.js";
 
@@ -39,6 +40,7 @@ function sourceRules(subject: Subject): ConfigProblem[] {
       ...atMost(subject, { path: path("interTokenTimeoutMs"), value: source.interTokenTimeoutMs }, timeout),
       ...reservationRules(subject, source, path),
       ...leaseRules(subject, timeout),
+      ...thinkingRules(subject, source, path),
     ];
   });
 }
@@ -61,6 +63,25 @@ function leaseRules(subject: Subject, timeout: Operand): ConfigProblem[] {
   const ttl = { path: "leaseTtlMs", value: config.leaseTtlMs };
   const renewal = `${labels.key("leaseRenewal")} = ${labels.value("leaseRenewal", false)}`;
   return atMost(subject, timeout, ttl, `Or switch renewal on (now ${renewal}).`);
+}
+
+/** A default that the source's profile can't translate would refuse every call. */
+function thinkingRules(subject: Subject, source: SourceConfig, path: (option: string) => string): ConfigProblem[] {
+  const { labels, usable } = subject;
+  const { thinking } = source;
+  const wanted = ["thinking", "profile", "model"].map(path);
+  if (thinking === undefined || !wanted.every((option) => usable(option))) return [];
+  const plan = planThinking(source, { thinking });
+  if ("fields" in plan) return [];
+  const value = labels.given(path("thinking"));
+  return [
+    {
+      key: labels.key(path("thinking")),
+      ...(value === undefined ? {} : { value }),
+      problem: `can't be done: ${plan.problem}`,
+      remedy: `Take something else, or correct "thinking" of the profile in ${labels.key(path("profile"))} (docs/providers.md).`,
+    },
+  ];
 }
 
 function scopeRules(subject: Subject): ConfigProblem[] {

@@ -1,12 +1,11 @@
-import { OPENAI_PROFILE, type ProviderProfile } from "../domain/profile.js";
 import type { ScopeConfig, SelectorName } from "../domain/scope.js";
 import type { SourceConfig } from "../domain/source.js";
 import { ConfigError, type ConfigProblem } from "../errors.js";
-import { didYouMean } from "./did-you-mean.js";
 import type { Field, Fields } from "./field.js";
 import { type ConfigNote, violations, warnings } from "./invariants.js";
 import { codeLabels, type Labels } from "./labels.js";
 import type { GatewayOptions, ProxyEnv, TelemetryOptions } from "./options.js";
+import { type ProfileContext, readProfile } from "./profile.js";
 import { type OptionReader, optionReader } from "./reader.js";
 import { BACKPRESSURE_FIELDS, BREAKER_FIELDS, GLOBAL_FIELDS, RETRY_FIELDS, SCOPE_FIELDS } from "./schema.js";
 import { PROCESS_FIELDS } from "./schema-process.js";
@@ -15,11 +14,7 @@ import { isPlainObject } from "./values.js";
 
 export type { ConfigNote } from "./invariants.js";
 
-export interface ResolveContext {
-  /** Known profiles by name; default: `openai` alone. */
-  readonly profiles?: Readonly<Record<string, ProviderProfile>>;
-  /** The profile for an address; default: always `openai`. */
-  readonly profileFor?: (baseUrl: string) => ProviderProfile;
+export interface ResolveContext extends ProfileContext {
   /** How keys and values are called in problems; default: constructor paths. */
   readonly labels?: Labels;
   /** Paths that are already reported as broken: neither required nor judged again. */
@@ -167,27 +162,10 @@ function readSource(
   return {
     ...values,
     provider: given.provider === undefined ? name.replace(/_\d+$/, "") : provider,
-    profile: readProfile(reader, `${path}.profile`, given.profile, values, context),
+    profile: readProfile(reader, `${path}.profile`, given.profile, values.baseUrl, context),
     ttftTimeoutMs: within("ttftTimeoutMs", ttftTimeoutMs),
     interTokenTimeoutMs: within("interTokenTimeoutMs", interTokenTimeoutMs),
   };
-}
-
-function readProfile(
-  reader: OptionReader,
-  path: string,
-  given: unknown,
-  { baseUrl, profile }: { readonly baseUrl: string; readonly profile: string },
-  { profiles = { openai: OPENAI_PROFILE }, profileFor }: ResolveContext,
-): ProviderProfile {
-  if (given === undefined) return (baseUrl === "" ? undefined : profileFor?.(baseUrl)) ?? OPENAI_PROFILE;
-  const known = Object.hasOwn(profiles, profile) ? profiles[profile] : undefined;
-  if (known !== undefined || !reader.usable(path)) return known ?? OPENAI_PROFILE;
-  const names = Object.keys(profiles);
-  const meant = didYouMean(profile, names);
-  const remedy = `Known are ${names.join(", ")}.`;
-  reader.report(path, "is not a known profile", meant ? `Did you mean ${meant}? ${remedy}` : remedy);
-  return OPENAI_PROFILE;
 }
 
 function checkPassedThrough(reader: OptionReader, given: Record<string, unknown>): void {

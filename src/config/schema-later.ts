@@ -17,19 +17,7 @@ const CACHE_TODAY = "the answer cache is not made from the environment yet: give
 const EMBEDDING_TODAY = "the embedding client comes with a later version";
 const REDIS_TODAY = "the Redis backends come with a later version";
 
-export const SOURCE_LATER: readonly LaterField[] = [
-  {
-    field: {
-      kind: "text",
-      env: "THINKING",
-      fallback: undefined,
-      defaultText: "–",
-      text: "Thinking mode of the model",
-    },
-    treatment: "refused",
-    today: "is not available in this version",
-  },
-];
+export const SOURCE_LATER: readonly LaterField[] = [];
 
 /** By group; "" = directly below the scope. */
 export const SCOPE_LATER: Readonly<Record<string, readonly LaterField[]>> = {

@@ -85,7 +85,7 @@ async function ended(call: Call, error: unknown): Promise<unknown> {
 
 /** Sources whose limits this call exceeds are no candidates, however long it waits. */
 function narrowToFitting(call: Call): void {
-  if (call.sources.length === 0) throw noSources(call);
+  if (call.sources.length === 0) throw call.operation.incapable?.refusal() ?? noSources(call);
   for (const source of call.sources) {
     if (fits(call, source)) continue;
     keepSources(call, (candidate) => fits(call, candidate));

@@ -12,6 +12,7 @@ import { brokenConnection, cutStream, htmlPage, timedOut, unreadable } from "./f
 import { type Fault, findEmbeddedFault, namedFault } from "./fault.js";
 import { type JudgeInput, judge, transientEnd } from "./judge.js";
 import { looksCut } from "./looks-cut.js";
+import { repairOf } from "./repair.js";
 import type { WireBody } from "./request.js";
 import { CALL_ID_HEADER, type SourceWire } from "./source-wire.js";
 
@@ -401,21 +402,13 @@ export class ChatExchange implements HttpObserver {
     const { source, context } = this.#attempt;
     const { redact } = this.#wire;
     const verdict = classify(refusal, source, context.runtime.wallNow());
-    const own = this.#refusedOwnParam(verdict.code, refusal);
-    if (own === undefined) {
+    const repair = repairOf(verdict.code, refusal, this.#body, this.#wire);
+    if (repair === undefined) {
       this.#fail(errorOf(verdict, refusal, source, redact, this.#assembler.partial()));
       return;
     }
-    this.#wire.dropped.add(own);
-    const details = { ...verdict.details, param: own, droppedByUs: true };
+    const details = { ...verdict.details, ...repair };
     this.#fail(errorOf({ ...verdict, code: "unsupported_param", details }, refusal, source, redact));
-  }
-
-  /** The field that WE added and the source refuses by name; a caller's own field is never dropped. */
-  #refusedOwnParam(code: string, { statusCode, text }: Refusal): string | undefined {
-    if (statusCode !== 400 && statusCode !== 422) return undefined;
-    if (code !== "bad_request" && code !== "unsupported_param") return undefined;
-    return this.#body.added.find((param) => text.includes(param));
   }
 
   #expired(timer: WatchdogTimer, limitMs: number): void {

@@ -32,7 +32,7 @@ export function createOpenAiChatTransport(options: OpenAiChatTransportOptions): 
           return;
         }
         const wire = wireOf(source);
-        const body = buildWireBody(request, attempt.messagesJson, attempt.stream, source, wire.dropped);
+        const body = buildWireBody(request, attempt.messagesJson, attempt.stream, source, wire);
         new ChatExchange(attempt, wire, body, resolve, reject).start(http);
       });
     },

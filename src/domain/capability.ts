@@ -1,0 +1,98 @@
+import type { ChatMessage, Sampling, Thinking, ThinkingFallback } from "./chat.js";
+import { modelMatches } from "./model-pattern.js";
+import type { Modality, ParameterRule } from "./profile.js";
+import type { SourceConfig } from "./source.js";
+import { planThinking } from "./thinking.js";
+
+/** Why a source can't do a call as it is asked for. */
+export interface Incapability {
+  readonly code: "unsupported_param" | "unsupported_modality";
+  readonly param: string;
+  /** Half a sentence for people, without the source's name. */
+  readonly text: string;
+}
+
+export interface CapabilityWish {
+  readonly messages: readonly ChatMessage[];
+  readonly sampling?: Sampling;
+  readonly thinking?: Thinking;
+  readonly thinkingFallback?: ThinkingFallback;
+}
+
+const MODALITY_OF: Readonly<Record<string, Modality>> = {
+  image_url: "image",
+  image: "image",
+  input_image: "image",
+  input_audio: "audio",
+  audio_url: "audio",
+  file: "file",
+};
+
+/** Does this source's profile say anything that a call could run against? */
+export function isParticular({ profile, model, thinking }: SourceConfig): boolean {
+  return (
+    thinking !== undefined || rulesOf(profile.parameters, model).some((rule) => rule.refused || rule.only || rule.most)
+  );
+}
+
+function rulesOf(rules: readonly ParameterRule[], model: string): readonly ParameterRule[] {
+  return rules.filter((rule) => modelMatches(rule.models, model));
+}
+
+/** null = as far as its profile knows, this source can do it. Pure; never throws. */
+export function incapability(source: SourceConfig, wish: CapabilityWish): Incapability | null {
+  return thinkingTrouble(source, wish) ?? parameterTrouble(source, wish) ?? modalityTrouble(source, wish.messages);
+}
+
+function thinkingTrouble(source: SourceConfig, wish: CapabilityWish): Incapability | null {
+  const thinking = wish.thinking ?? source.thinking;
+  if (thinking === undefined) return null;
+  const { maxTokens } = wish.sampling ?? {};
+  const plan = planThinking(source, {
+    thinking,
+    nearest: wish.thinkingFallback === "nearest",
+    ...(maxTokens === undefined ? {} : { maxTokens }),
+  });
+  return "problem" in plan ? { code: "unsupported_param", param: "thinking", text: plan.problem } : null;
+}
+
+function parameterTrouble(source: SourceConfig, wish: CapabilityWish): Incapability | null {
+  const { sampling } = wish;
+  if (sampling === undefined) return null;
+  const thinks = (wish.thinking ?? source.thinking ?? false) !== false;
+  for (const rule of rulesOf(source.profile.parameters, source.model)) {
+    if (rule.when === "thinking" && !thinks) continue;
+    for (const name in sampling) {
+      const text = ruleTrouble(rule, name as keyof Sampling, sampling[name as keyof Sampling], source.model);
+      if (text !== null) return { code: "unsupported_param", param: name, text };
+    }
+  }
+  return null;
+}
+
+function ruleTrouble(rule: ParameterRule, name: keyof Sampling, value: unknown, model: string): string | null {
+  if (value === undefined) return null;
+  const while_ = rule.when === "thinking" ? " while it thinks" : "";
+  if (rule.refused?.includes(name)) return `${model} refuses ${name}${while_}`;
+  const only = rule.only?.[name];
+  if (only !== undefined && value !== only) return `${model} takes only ${only} for ${name}${while_}`;
+  const most = rule.most?.[name];
+  const size = Array.isArray(value) ? value.length : typeof value === "number" ? value : 0;
+  if (most === undefined || size <= most) return null;
+  return `${model} takes at most ${most} for ${name}`;
+}
+
+function modalityTrouble(source: SourceConfig, messages: readonly ChatMessage[]): Incapability | null {
+  const { modalities } = source.profile;
+  if (modalities === undefined) return null;
+  for (const { content } of messages) {
+    if (!Array.isArray(content)) continue;
+    for (const part of content as readonly { readonly type?: unknown }[]) {
+      const type = String(part.type);
+      const modality = Object.hasOwn(MODALITY_OF, type) ? MODALITY_OF[type] : undefined;
+      if (modality === undefined || modalities.includes(modality)) continue;
+      return { code: "unsupported_modality", param: "messages", text: `${source.model} takes no ${modality} parts` };
+    }
+  }
+  return null;
+}
