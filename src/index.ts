@@ -14,6 +14,7 @@ export type {
   GatewayOptions,
   LimitOptions,
   PricingSource,
+  ProfileOptions,
   ProxyEnv,
   RetryOptions,
   SourceOptions,
@@ -29,9 +30,20 @@ export type {
   ContentPart,
   FinishReason,
   Sampling,
+  Thinking,
+  ThinkingFallback,
   ToolCall,
 } from "./domain/chat.js";
-export type { ProviderProfile, StructuredOutputMode } from "./domain/profile.js";
+export type {
+  ErrorRule,
+  Modality,
+  ParameterRule,
+  ProviderProfile,
+  StructuredOutputMode,
+  ThinkingBudget,
+  ThinkingRule,
+  UsageDialect,
+} from "./domain/profile.js";
 export type { CallRecord, OpenAttempt, OperationKind, RecordOutcome } from "./domain/record.js";
 export { Secret } from "./domain/secret.js";
 export type { LimitConfig, LimitRule, SourceConfig, Transient400 } from "./domain/source.js";
