@@ -1,5 +1,8 @@
+import { readFileSync } from "node:fs";
 import type { ServerResponse } from "node:http";
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { providersPage } from "../src/config/provider-docs.js";
 import {
   AllSourcesExhausted,
   GatewayClient,
@@ -166,5 +169,15 @@ test("profiles are plain JSON, frozen to the ground, and name only fields they h
   expect(JSON.parse(JSON.stringify(profiles))).toEqual(profiles);
   for (const profile of Object.values<ProviderProfile>(profiles)) {
     for (const field of profile.unconfirmed) expect(Object.keys(profile)).toContain(field);
+  }
+});
+
+test("docs/providers.md is what the profiles say (npm run docs:generate)", () => {
+  const page = readFileSync(join(import.meta.dirname, "..", "docs", "providers.md"), "utf8");
+  expect(page).toBe(providersPage(profiles));
+  for (const profile of Object.values(profiles)) {
+    expect(page).toContain(`## ${profile.name}\n`);
+    for (const code of Object.keys(profile.errorCodes)) expect(page).toContain(`\`${code}\``);
+    for (const field of profile.unconfirmed) expect(page).toContain(`\`${field}\``);
   }
 });

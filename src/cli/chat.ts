@@ -1,6 +1,7 @@
 import { EventEmitter } from "node:events";
 import { type Command, InvalidArgumentError } from "commander";
-import type { ChatEvent, ChatMessage, ChatRequest, ChatResponse } from "../domain/chat.js";
+import { checkThinking, readThinking, THINKING_ACCEPTED } from "../config/thinking-value.js";
+import type { ChatEvent, ChatMessage, ChatRequest, ChatResponse, Thinking } from "../domain/chat.js";
 import type { GatewayClient } from "../gateway.js";
 import type { CommandContext } from "./context.js";
 import { CliError, EXIT } from "./failure.js";
@@ -13,6 +14,7 @@ interface ChatFlags {
   system?: string;
   temperature?: number;
   maxTokens?: number;
+  thinking?: Thinking;
   json?: boolean;
   env?: string;
   db?: string;
@@ -23,6 +25,7 @@ Examples:
   polygateway chat "Name three uses of a paper clip"
   polygateway chat --scope VLM --model qwen-vl-max --temperature 0 "Hello"
   cat article.txt | polygateway chat --system "Summarise in five lines." -
+  polygateway chat --thinking off "What is two and two?"
   polygateway chat --json "Hello" | jq .usage
 
 Reasoning is shown dimmed on a terminal, and left out of pipes and files.
@@ -38,6 +41,15 @@ function parseMaxTokens(text: string): number {
   const value = Number(text);
   if (!Number.isSafeInteger(value) || value < 1) throw new InvalidArgumentError("Give a whole number of at least 1.");
   return value;
+}
+
+function parseThinking(text: string): Thinking {
+  let checked: ReturnType<typeof checkThinking> = { problem: "" };
+  try {
+    checked = checkThinking(readThinking(text));
+  } catch {}
+  if ("value" in checked) return checked.value;
+  throw new InvalidArgumentError(`Give ${THINKING_ACCEPTED.seconds}.`);
 }
 
 async function readAll(stream: NodeJS.ReadableStream): Promise<string> {
@@ -61,6 +73,7 @@ function toRequest(prompt: string, flags: ChatFlags, signal: AbortSignal): ChatR
   return {
     messages,
     ...(flags.model === undefined ? {} : { model: flags.model }),
+    ...(flags.thinking === undefined ? {} : { thinking: flags.thinking }),
     sampling: {
       ...(flags.temperature === undefined ? {} : { temperature: flags.temperature }),
       ...(flags.maxTokens === undefined ? {} : { maxTokens: flags.maxTokens }),
@@ -221,6 +234,7 @@ export function registerChat(program: Command, context: CommandContext): void {
     .option("--system <text>", "system message")
     .option("--temperature <number>", "sampling temperature", parseTemperature)
     .option("--max-tokens <number>", "longest answer, in tokens", parseMaxTokens)
+    .option("--thinking <how>", "on, off, a level such as low or high, or a number of tokens", parseThinking)
     .option("--json", "print the whole reply as JSON when it is complete")
     .option("--env <file>", "read configuration from this file instead of .env")
     .option("--db <path>", "telemetry database (default ./polygateway.db, or what PGW_TELEMETRY_* says)")

@@ -1,6 +1,7 @@
 import type { ScopeConfig } from "../domain/scope.js";
 import type { LimitConfig, SourceConfig } from "../domain/source.js";
 import { planThinking } from "../domain/thinking.js";
+import { namesThinking } from "../domain/vendor-thinking.js";
 import type { ConfigProblem } from "../errors.js";
 import type { Labels } from "./labels.js";
 
@@ -151,7 +152,25 @@ export function warnings(subject: Subject): ConfigNote[] {
       return [{ key: labels.key(path), level: "warning", text: `${labels.value(path, source[limit])} ${text}` }];
     }),
   );
-  return [...notes, ...idleSettings(subject)];
+  return [
+    ...notes,
+    ...config.sources.flatMap((source, index) => thinkingNotes(subject, source, index)),
+    ...idleSettings(subject),
+  ];
+}
+
+function thinkingNotes({ labels, positions, usable }: Subject, source: SourceConfig, index: number): ConfigNote[] {
+  const path = (option: string): string => `sources[${positions[index]}].${option}`;
+  const { thinking, profile } = source;
+  if (thinking === undefined || !usable(path("thinking")) || !usable(path("profile"))) return [];
+  const key = labels.key(path("thinking"));
+  if (namesThinking(source.extraBody)) {
+    const extra = labels.key(path("extraBody"));
+    return [{ key, level: "warning", text: `is overruled by the provider's own thinking fields in ${extra}` }];
+  }
+  if (!profile.unconfirmed.includes("thinking")) return [];
+  const text = `how profile ${profile.name} asks for it is not confirmed for every model; try it (docs/providers.md)`;
+  return [{ key, level: "note", text }];
 }
 
 function idleSettings(subject: Subject): ConfigNote[] {

@@ -71,7 +71,7 @@ export interface ErrorRule {
 export interface UsageDialect {
   /** Where reasoning tokens are counted: in the completion, beside it, or only in the total. */
   readonly reasoning: "inside" | "beside" | "only_in_total";
-  /** Where tokens read from or written to a prompt cache are counted: in the prompt or beside it. */
+  /** Where `cache_read_input_tokens` and `cache_creation_input_tokens` are counted: in the prompt or beside it. */
   readonly cache: "inside" | "beside";
   /** Further places of a number as dotted paths below `usage`, looked at before the usual ones. */
   readonly fields: Readonly<Partial<Record<"prompt" | "completion" | "reasoning" | "cached", readonly string[]>>>;
@@ -124,7 +124,7 @@ export interface ProviderProfile {
   readonly embeddingBatchMax?: number;
   /** What a person should know, for documentation. */
   readonly notes: readonly string[];
-  /** Fields above that rest on hearsay: try them, and correct them in your configuration. */
+  /** Fields above of which some part is not documented by the provider: try them, and correct them where they are wrong. */
   readonly unconfirmed: readonly string[];
 }
 

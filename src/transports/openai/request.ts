@@ -1,8 +1,9 @@
 import type { ChatRequest, Sampling } from "../../domain/chat.js";
 import type { ParameterNames } from "../../domain/profile.js";
 import type { SourceConfig } from "../../domain/source.js";
+import { removeThinking } from "../../domain/vendor-thinking.js";
 import { RequestRejectedError } from "../../errors.js";
-import { removeThinking, thinkingFields } from "./thinking-fields.js";
+import { thinkingFields } from "./thinking-fields.js";
 
 /** Builds the wire body. The caller's objects are read, never changed. */
 

@@ -59,12 +59,12 @@ function reasoningTokens(usage: Fields, paths: readonly string[] | undefined): n
   );
 }
 
-/** Tokens of a prompt cache that the prompt doesn't count: Anthropic's own names say so, a profile may too. */
-function besidePrompt(usage: Fields, cached: number, dialect: UsageDialect["cache"]): number {
+/** Tokens of Anthropic's prompt cache that the prompt doesn't count: its own name of the prompt says so, or the profile. */
+function besidePrompt(usage: Fields, dialect: UsageDialect["cache"]): number {
   const read = count(usage.cache_read_input_tokens);
   const native = read !== undefined && usage.prompt_tokens === undefined;
   if (dialect === "inside" && !native) return 0;
-  return cached + (count(usage.cache_creation_input_tokens) ?? 0);
+  return (read ?? 0) + (count(usage.cache_creation_input_tokens) ?? 0);
 }
 
 /** How many reasoning tokens the completion doesn't count. */
@@ -106,10 +106,8 @@ export function normaliseUsage(raw: unknown, { reasoning: place, cache, fields }
   const hidden = besideCompletion(place, { prompt, completion, total, reasoning: reasoning ?? 0 });
   completion += hidden;
   if (place === "only_in_total" && hidden > 0) reasoning ??= hidden;
-  if (cached !== undefined) {
-    const beside = besidePrompt(raw, cached, cache);
-    prompt += beside > 0 || cached <= prompt ? beside : cached;
-  }
+  prompt += besidePrompt(raw, cache);
+  if (cached !== undefined && cached > prompt) prompt += cached;
   return {
     promptTokens: prompt,
     completionTokens: completion,
