@@ -31,7 +31,7 @@ const vllm: ProviderProfile = {
   embeddingBase64: true,
   notes: [
     TEMPLATE_NOTE,
-    "Without `--reasoning-parser` reasoning comes between tags in the content, which is read too.",
+    "Without a reasoning parser of the server, reasoning comes between tags in the content, which is read too.",
   ],
   unconfirmed: ["thinking"],
 };
