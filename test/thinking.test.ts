@@ -4,6 +4,7 @@ import {
   type CallRecord,
   type ChatRequest,
   ConfigError,
+  createSystemRuntime,
   GatewayClient,
   type GatewayOptions,
   MemoryCache,
@@ -262,6 +263,25 @@ describe("streaming", () => {
     expect(reply.content).toBe("ok");
     expect(bodies()[0]!.stream === true).toBe(streamed);
   });
+});
+
+test("a source that thinks although it was asked not to is told of, once a minute", async () => {
+  const warnings: string[] = [];
+  const runtime = { ...createSystemRuntime(), log: (_level: string, message: string) => void warnings.push(message) };
+  const thinks: Respond = (response) =>
+    sendJson(
+      response,
+      200,
+      JSON.stringify({ choices: [{ message: { reasoning: "hm", content: "ok" }, finish_reason: "stop" }] }),
+    );
+  const { client } = await start([{ profile: "vllm", respond: thinks }], { runtime });
+  await client.chat({ messages });
+  await client.chat({ messages, thinking: true });
+  expect(warnings).toEqual([]);
+  await client.chat({ messages, thinking: false });
+  await client.stream({ messages, thinking: false }).final;
+  expect(warnings).toHaveLength(1);
+  expect(warnings[0]).toContain("s1 was asked not to think and did");
 });
 
 describe("the cache", () => {

@@ -70,13 +70,16 @@ function narrowed(
   request: CheckedRequest,
   selected: (sources: readonly SourceConfig[]) => AbleSources,
 ): AbleSources {
-  const left: [SourceConfig, Incapability][] = [];
-  const able = all.sources.filter((source) => {
+  let left: [SourceConfig, Incapability][] | null = null;
+  for (const source of all.sources) {
     const trouble = incapability(source, request);
-    if (trouble !== null) left.push([source, trouble]);
-    return trouble === null;
-  });
-  return left.length === 0 ? all : { ...selected(able), incapable: incapableOf(left) };
+    if (trouble === null) continue;
+    left ??= [];
+    left.push([source, trouble]);
+  }
+  if (left === null) return all;
+  const able = all.sources.filter((source) => left.every(([other]) => other !== source));
+  return { ...selected(able), incapable: incapableOf(left) };
 }
 
 function incapableOf(left: readonly (readonly [SourceConfig, Incapability])[]): Incapable {

@@ -9,6 +9,7 @@ import { type ChatCache, replayed } from "./chat-cache.js";
 import { ChatOperation, type OpenChat } from "./chat-operation.js";
 import { checkRequest } from "./chat-request.js";
 import { type ChatStream, createChatStream } from "./chat-stream.js";
+import { warnOfUnwantedThinking } from "./unwanted-thinking.js";
 
 export interface ChatClient {
   chat(request: ChatRequest): Promise<ChatResponse>;
@@ -45,6 +46,7 @@ export function createChatClient(
       }
       const governed = await govern(environment, operation, checked);
       const answered = governed.ended instanceof Promise ? await governed.ended : governed.ended;
+      warnOfUnwantedThinking(environment.warn, checked, governed.source, answered.completion);
       if (key !== null) cache!.keep(key, checked, governed, answered);
       return chatResponse(governed, answered);
     } finally {
@@ -70,6 +72,7 @@ export function createChatClient(
       }
       const governed = await govern(environment, operation, checked);
       const ended = Promise.resolve(governed.ended).then((answered) => {
+        warnOfUnwantedThinking(environment.warn, checked, governed.source, answered.completion);
         if (key !== null) cache!.keep(key, checked, governed, answered);
         return chatResponse(governed, answered);
       });

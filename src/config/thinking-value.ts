@@ -11,7 +11,8 @@ export const THINKING_ACCEPTED = {
 export function checkThinking(value: unknown): { readonly value: Thinking } | { readonly problem: string } {
   if (typeof value === "boolean") return { value };
   if (typeof value === "string") {
-    if (value === "none") return { value: false };
+    if (value === "none" || value === "off") return { value: false };
+    if (value === "on") return { value: true };
     return LEVEL.test(value) ? { value } : { problem: "is not a level in lower-case letters" };
   }
   if (typeof value !== "object" || value === null || Array.isArray(value)) return { problem: "is no way to think" };

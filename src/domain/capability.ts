@@ -28,15 +28,23 @@ const MODALITY_OF: Readonly<Record<string, Modality>> = {
   file: "file",
 };
 
-/** Does this source's profile say anything that a call could run against? */
-export function isParticular({ profile, model, thinking }: SourceConfig): boolean {
-  return (
-    thinking !== undefined || rulesOf(profile.parameters, model).some((rule) => rule.refused || rule.only || rule.most)
-  );
+/** Does this source's profile say anything about parameters, or it itself about thinking, that a call could run against? */
+export function isParticular(source: SourceConfig): boolean {
+  return source.thinking !== undefined || limitsOf(source).length > 0;
 }
 
-function rulesOf(rules: readonly ParameterRule[], model: string): readonly ParameterRule[] {
-  return rules.filter((rule) => modelMatches(rule.models, model));
+const limits = new WeakMap<SourceConfig, readonly ParameterRule[]>();
+
+/** The rules that limit parameters of its model; a source never changes, so they are looked up once. */
+function limitsOf(source: SourceConfig): readonly ParameterRule[] {
+  let own = limits.get(source);
+  if (own === undefined) {
+    own = source.profile.parameters.filter(
+      (rule) => (rule.refused ?? rule.only ?? rule.most) !== undefined && modelMatches(rule.models, source.model),
+    );
+    limits.set(source, own);
+  }
+  return own;
 }
 
 /** null = as far as its profile knows, this source can do it. Pure; never throws. */
@@ -60,7 +68,7 @@ function parameterTrouble(source: SourceConfig, wish: CapabilityWish): Incapabil
   const { sampling } = wish;
   if (sampling === undefined) return null;
   const thinks = (wish.thinking ?? source.thinking ?? false) !== false;
-  for (const rule of rulesOf(source.profile.parameters, source.model)) {
+  for (const rule of limitsOf(source)) {
     if (rule.when === "thinking" && !thinks) continue;
     for (const name in sampling) {
       const text = ruleTrouble(rule, name as keyof Sampling, sampling[name as keyof Sampling], source.model);

@@ -28,8 +28,21 @@ export interface Thinker {
   readonly model: string;
 }
 
-export function thinkingRule({ profile, model }: Thinker): ThinkingRule | undefined {
-  return profile.thinking.find((rule) => modelMatches(rule.models, model));
+const rules = new WeakMap<ProviderProfile, Map<string, ThinkingRule | undefined>>();
+
+/** Profiles never change, so the rule of a model is looked up once. */
+function thinkingRule({ profile, model }: Thinker): ThinkingRule | undefined {
+  let known = rules.get(profile);
+  if (known === undefined) {
+    known = new Map();
+    rules.set(profile, known);
+  }
+  if (!known.has(model))
+    known.set(
+      model,
+      profile.thinking.find((rule) => modelMatches(rule.models, model)),
+    );
+  return known.get(model);
 }
 
 /** Pure; never throws. A problem is half a sentence for people, without the source's name. */
@@ -114,7 +127,7 @@ function nearestLevel(levels: Readonly<Record<string, WireFields>>, tokens: numb
 }
 
 /** What can be asked for, for people. */
-export function choices(rule: ThinkingRule): string {
+function choices(rule: ThinkingRule): string {
   const { on, off, levels = {}, budget } = rule;
   const words = [
     ...(on !== undefined || budget?.usual !== undefined ? ["true"] : []),
