@@ -162,7 +162,8 @@ test("profiles are plain JSON, frozen to the ground, and name only fields they h
   };
   assertFrozen(profiles);
   expect(JSON.parse(JSON.stringify(profiles))).toEqual(profiles);
-  for (const profile of Object.values<ProviderProfile>(profiles)) {
+  for (const [name, profile] of Object.entries<ProviderProfile>(profiles)) {
+    expect(profile.name).toBe(name);
     for (const field of profile.unconfirmed) expect(Object.keys(profile)).toContain(field);
   }
 });

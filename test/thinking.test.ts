@@ -188,7 +188,7 @@ describe("whose word counts", () => {
     expect(records.map(({ sampling }) => sampling)).toEqual([
       '{"thinking":{"budgetTokens":500}}',
       '{"thinking":false}',
-      '{"enable_thinking":false,"thinking":{"budgetTokens":500}}',
+      '{"enable_thinking":false}',
     ]);
   });
 
@@ -263,6 +263,21 @@ describe("streaming", () => {
     expect(reply.content).toBe("ok");
     expect(bodies()[0]!.stream === true).toBe(streamed);
   });
+});
+
+test.each([
+  "parameter.enable_thinking must be set to false for non-streaming calls",
+  "This model only supports streaming",
+  "This model must be used with stream=true",
+])("a model that answers only streams is streamed from then on: %s", async (message) => {
+  const respond: Respond = (response, request) =>
+    request.body.stream === true
+      ? answerWith("ok")(response, request)
+      : sendJson(response, 400, JSON.stringify({ error: { message } }));
+  const { client, bodies } = await start([{ profile: "qwen", model: "fresh", respond }], { retry: { maxAttempts: 1 } });
+  expect((await client.chat({ messages, stream: false })).content).toBe("ok");
+  expect((await client.chat({ messages, stream: false })).content).toBe("ok");
+  expect(bodies().map(({ stream }) => stream)).toEqual([undefined, true, true]);
 });
 
 test("a source that thinks although it was asked not to is told of, once a minute", async () => {

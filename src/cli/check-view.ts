@@ -78,7 +78,7 @@ function sourceTable(sources: readonly SourceConfig[]): string[] {
 /** A profile that isn't the built-in one of its name says so. */
 function profileText({ profile }: SourceConfig): string {
   const name = printable(profile.name);
-  return Object.hasOwn(profiles, profile.name) && profiles[profile.name] === profile ? name : `${name} (your own)`;
+  return Object.values(profiles).includes(profile) ? name : `${name} (your own)`;
 }
 
 /** What a source's default of thinking puts on the wire. */

@@ -6,6 +6,7 @@ import type { OperationKind } from "../domain/record.js";
 import type { SourceConfig } from "../domain/source.js";
 import { mustStream } from "../domain/thinking.js";
 import type { Usage } from "../domain/usage.js";
+import { thinkingOf } from "../domain/vendor-thinking.js";
 import type { PartialReply } from "../errors.js";
 import type { Incapable, OpenedStream, Operation, PartialFacts, ReplyFacts } from "../governance/operation.js";
 import type { AttemptContext, ChatAttempt } from "../ports/transport.js";
@@ -59,10 +60,10 @@ export class ChatOperation<Value> implements Operation<Value, ChatCompletion> {
     source: SourceConfig,
     context: AttemptContext,
   ): Promise<ChatCompletion | OpenedStream<Value, ChatCompletion>> {
-    const { messagesJson, thinking } = this.#request;
+    const { messagesJson } = this.#request;
     const wanted = this.kind === "chat_stream" || (this.#request.stream ?? source.stream);
     // Some models answer nothing but a stream while they think; the reply is the same.
-    const stream = wanted || mustStream(source, thinking ?? source.thinking);
+    const stream = wanted || mustStream(source, thinkingOf(this.#request, source));
     return this.#open({ source, request: this.#request, messagesJson, stream, context });
   }
 
@@ -102,7 +103,7 @@ function reservation(request: ChatRequest, promptTokens: number, chargesMaximum:
 
 function samplingColumn(request: ChatRequest, source: SourceConfig | null): string | null {
   const { sampling, extraBody } = request;
-  const thinking = request.thinking ?? source?.thinking;
+  const thinking = source === null ? request.thinking : thinkingOf(request, source);
   if (thinking !== undefined) {
     return canonicalOrNull({ ...source?.extraBody, ...extraBody, ...sampling, thinking });
   }

@@ -1,5 +1,6 @@
 import type { ChatCompletion, ChatRequest } from "../domain/chat.js";
 import type { SourceConfig } from "../domain/source.js";
+import { thinkingOf } from "../domain/vendor-thinking.js";
 import type { Warn } from "../governance/warn.js";
 
 /**
@@ -12,7 +13,7 @@ export function warnOfUnwantedThinking(
   source: SourceConfig,
   { thinking, usage }: ChatCompletion,
 ): void {
-  if ((request.thinking ?? source.thinking) !== false) return;
+  if (thinkingOf(request, source) !== false) return;
   if (thinking === "" && (usage?.reasoningTokens ?? 0) === 0) return;
   const text =
     `${source.name} was asked not to think and did: its profile ${source.profile.name} may be the wrong one, ` +

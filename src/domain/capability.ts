@@ -3,6 +3,7 @@ import { modelMatches } from "./model-pattern.js";
 import type { Modality, ParameterRule } from "./profile.js";
 import type { SourceConfig } from "./source.js";
 import { planThinking } from "./thinking.js";
+import { thinkingOf } from "./vendor-thinking.js";
 
 /** Why a source can't do a call as it is asked for. */
 export interface Incapability {
@@ -17,6 +18,7 @@ export interface CapabilityWish {
   readonly sampling?: Sampling;
   readonly thinking?: Thinking;
   readonly thinkingFallback?: ThinkingFallback;
+  readonly extraBody?: Readonly<Record<string, unknown>>;
 }
 
 const MODALITY_OF: Readonly<Record<string, Modality>> = {
@@ -53,7 +55,7 @@ export function incapability(source: SourceConfig, wish: CapabilityWish): Incapa
 }
 
 function thinkingTrouble(source: SourceConfig, wish: CapabilityWish): Incapability | null {
-  const thinking = wish.thinking ?? source.thinking;
+  const thinking = thinkingOf(wish, source);
   if (thinking === undefined) return null;
   const { maxTokens } = wish.sampling ?? {};
   const plan = planThinking(source, {
@@ -67,7 +69,7 @@ function thinkingTrouble(source: SourceConfig, wish: CapabilityWish): Incapabili
 function parameterTrouble(source: SourceConfig, wish: CapabilityWish): Incapability | null {
   const { sampling } = wish;
   if (sampling === undefined) return null;
-  const thinks = (wish.thinking ?? source.thinking ?? false) !== false;
+  const thinks = (thinkingOf(wish, source) ?? false) !== false;
   for (const rule of limitsOf(source)) {
     if (rule.when === "thinking" && !thinks) continue;
     for (const name in sampling) {

@@ -36,8 +36,8 @@ const BY_MODEL: ReadonlySet<string> = new Set(["context_length", "request_too_la
 export function judge(error: unknown): Judgement {
   if (RequestRejectedError.isInstance(error)) {
     if (error.code === "unsupported_param" && error.details !== undefined) {
-      const { droppedByUs, renamedTo, translation } = error.details;
-      if (droppedByUs === true || renamedTo !== undefined) return PARAM_REPAIRED;
+      const { droppedByUs, renamedTo, streamed, translation } = error.details;
+      if (droppedByUs === true || renamedTo !== undefined || streamed === true) return PARAM_REPAIRED;
       if (translation === true) return REJECTED_BY_MODEL;
     }
     return BY_MODEL.has(error.code) ? REJECTED_BY_MODEL : REJECTED;

@@ -1,3 +1,5 @@
+import type { Thinking } from "./chat.js";
+
 type Fields = Record<string, unknown>;
 
 /** Where the providers' own switches stand, as paths. */
@@ -36,4 +38,18 @@ export function removeThinking(fields: Fields): void {
     const owner = ownerOf(fields, path);
     if (owner !== undefined) delete owner[path.at(-1)!];
   }
+}
+
+interface Wish {
+  readonly thinking?: Thinking | undefined;
+  readonly extraBody?: Readonly<Fields> | undefined;
+}
+
+/**
+ * The thinking that holds for a call at a source: the call's own, else the source's default, which gives way to what
+ * EXTRA_BODY or the call's `extraBody` says in the provider's own words. undefined = we say nothing.
+ */
+export function thinkingOf(call: Wish, source: Wish): Thinking | undefined {
+  if (call.thinking !== undefined || source.thinking === undefined) return call.thinking;
+  return namesThinking(source.extraBody) || namesThinking(call.extraBody) ? undefined : source.thinking;
 }

@@ -32,8 +32,9 @@ export function createOpenAiChatTransport(options: OpenAiChatTransportOptions): 
           return;
         }
         const wire = wireOf(source);
-        const body = buildWireBody(request, attempt.messagesJson, attempt.stream, source, wire);
-        new ChatExchange(attempt, wire, body, resolve, reject).start(http);
+        const sent = wire.mustStream && !attempt.stream ? { ...attempt, stream: true } : attempt;
+        const body = buildWireBody(request, attempt.messagesJson, sent.stream, source, wire);
+        new ChatExchange(sent, wire, body, resolve, reject).start(http);
       });
     },
     close: () => http.close(),

@@ -167,7 +167,7 @@ const kimi: ProviderProfile = {
     "K3 always thinks; unset means its highest level. Thinking models take no temperature but 1.",
     '`toolChoice: "required"` is refused by the provider.',
   ],
-  unconfirmed: ["errorCodes"],
+  unconfirmed: ["structuredOutput", "errorCodes"],
 };
 
 const minimax: ProviderProfile = {
@@ -261,4 +261,4 @@ function siliconBudget() {
   return { min: 128, max: 32_768, fields: { enable_thinking: true, thinking_budget: "$budget" } };
 }
 
-export const CHINA_PROFILES = [deepseek, qwen, glm, kimi, minimax, ark, siliconflow] as const;
+export const CHINA_PROFILES = { deepseek, qwen, glm, kimi, minimax, ark, siliconflow };

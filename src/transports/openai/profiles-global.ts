@@ -144,4 +144,4 @@ const xai: ProviderProfile = {
   unconfirmed: ["parameters"],
 };
 
-export const GLOBAL_PROFILES = [azure, anthropic, gemini, mistral, xai] as const;
+export const GLOBAL_PROFILES = { azure, anthropic, gemini, mistral, xai };

@@ -56,7 +56,7 @@ const openrouter: ProviderProfile = {
     "Usage and the real cost always come with the last chunk.",
     'The routed provider may drop parameters it lacks; `EXTRA_BODY={"provider":{"require_parameters":true}}` refuses instead, for thinking too.',
   ],
-  unconfirmed: ["thinking"],
+  unconfirmed: ["thinking", "structuredOutput"],
 };
 
 const together: ProviderProfile = {
@@ -116,4 +116,4 @@ const relay: ProviderProfile = {
   unconfirmed: ["thinking", "structuredOutput"],
 };
 
-export const HOST_PROFILES = [groq, openrouter, together, fireworks, relay] as const;
+export const HOST_PROFILES = { groq, openrouter, together, fireworks, relay };

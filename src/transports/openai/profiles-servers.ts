@@ -89,4 +89,4 @@ const llamacpp: ProviderProfile = {
   unconfirmed: ["thinking", "errorCodes"],
 };
 
-export const SERVER_PROFILES = [vllm, sglang, ollama, lmstudio, llamacpp] as const;
+export const SERVER_PROFILES = { vllm, sglang, ollama, lmstudio, llamacpp };

@@ -4,27 +4,25 @@ import { GLOBAL_PROFILES } from "./profiles-global.js";
 import { HOST_PROFILES } from "./profiles-hosts.js";
 import { SERVER_PROFILES } from "./profiles-servers.js";
 
-function frozen<T>(value: T): T {
+function frozen<T>(value: T): Readonly<T> {
   if (typeof value !== "object" || value === null || Object.isFrozen(value)) return value;
   for (const inner of Object.values(value)) frozen(inner);
   return Object.freeze(value);
 }
 
-const ALL: readonly ProviderProfile[] = [
-  OPENAI_PROFILE,
-  ...GLOBAL_PROFILES,
-  ...CHINA_PROFILES,
-  ...HOST_PROFILES,
-  ...SERVER_PROFILES,
-];
-
 /**
  * The built-in profiles by name, frozen to the ground. `openai` is the fallback for every host that no profile claims.
  * Change one by laying fields over it: `profile: { extends: "glm", streamOptions: false }`.
  */
-export const profiles: Readonly<Record<string, ProviderProfile>> = frozen(
-  Object.fromEntries(ALL.map((profile) => [profile.name, profile])),
-);
+export const profiles = frozen({
+  openai: OPENAI_PROFILE,
+  ...GLOBAL_PROFILES,
+  ...CHINA_PROFILES,
+  ...HOST_PROFILES,
+  ...SERVER_PROFILES,
+});
+
+const ALL: readonly ProviderProfile[] = Object.values(profiles);
 
 function claims(pattern: string, host: string): boolean {
   return pattern.startsWith("*.") ? host.endsWith(pattern.slice(1)) : host === pattern;

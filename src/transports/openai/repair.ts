@@ -10,9 +10,14 @@ export type Repair =
   /** A parameter of the caller goes by another name from now on, with the same value. */
   | { readonly param: string; readonly renamedTo: string }
   /** The source doesn't know how it was asked to think: another one may. Never left out, which would change the answer. */
-  | { readonly param: "thinking"; readonly translation: true };
+  | { readonly param: "thinking"; readonly translation: true }
+  /** The source answers nothing but streams: it is streamed from now on, which changes the delivery alone. */
+  | { readonly param: "stream"; readonly streamed: true };
 
 const LIMIT_NAMES = ["max_tokens", "max_completion_tokens"] as const;
+
+const STREAMS_ONLY =
+  /non-?stream(?:ing|ed)?\b|(?:only|must) (?:be )?(?:support(?:s|ed)? |used? (?:in|with) )?(?:the )?stream(?:ing|ed)?\b|stream=true/i;
 
 /** Remembers the repair in the source's wire. undefined = the refusal is about the request itself. */
 export function repairOf(
@@ -27,6 +32,10 @@ export function repairOf(
   if (own !== undefined) {
     wire.dropped.add(own);
     return { param: own, droppedByUs: true };
+  }
+  if (!body.streamed && STREAMS_ONLY.test(text)) {
+    wire.mustStream = true;
+    return { param: "stream", streamed: true };
   }
   const renamed = renameLimit(code, text, body, wire);
   if (renamed !== undefined) return renamed;

@@ -34,6 +34,7 @@ export interface WireBody {
   readonly json: string;
   /** Names of the fields that WE added, which a source may refuse. */
   readonly added: readonly string[];
+  readonly streamed: boolean;
   /** The name that `sampling.maxTokens` went by; undefined without one. */
   readonly limitName: string | undefined;
   /** Top-level fields that ask for thinking as the call wishes it. */
@@ -172,7 +173,13 @@ export function buildWireBody(
   if (isPlain(request, source)) {
     const text = samplingText(request.sampling, names);
     const streaming = asksUsage ? ',"stream":true,"stream_options":{"include_usage":true}}' : ',"stream":true}';
-    return { json: `${head}${text}${stream ? streaming : "}"}`, added, limitName, thinking: NONE_ADDED };
+    return {
+      json: `${head}${text}${stream ? streaming : "}"}`,
+      added,
+      streamed: stream,
+      limitName,
+      thinking: NONE_ADDED,
+    };
   }
   try {
     const thinking = thinkingFields(request, source);
@@ -182,7 +189,7 @@ export function buildWireBody(
     const json = JSON.stringify(fields);
     const rest = json === "{}" ? "" : `,${json.slice(1, -1)}`;
     const asked = thinking === undefined ? NONE_ADDED : Object.keys(thinking);
-    return { json: `${head}${rest}}`, added, limitName, thinking: asked };
+    return { json: `${head}${rest}}`, added, streamed: stream, limitName, thinking: asked };
   } catch (error) {
     if (RequestRejectedError.isInstance(error)) throw error;
     throw new RequestRejectedError(`the request can't be written as JSON: ${(error as Error).message}`, {

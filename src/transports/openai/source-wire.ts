@@ -17,6 +17,8 @@ export interface SourceWire {
   readonly dropped: Set<string>;
   /** Wire names of the parameters, by its profile and by what it has asked for. */
   names: ParameterNames;
+  /** It answers nothing but streams. */
+  mustStream: boolean;
   /** Names it has refused, so that two of them aren't tried in turns. */
   readonly givenUp: Set<string>;
 }
@@ -90,6 +92,7 @@ function prepare(source: SourceConfig): SourceWire {
     redact: createRedactor(source),
     dropped: new Set(),
     names: namesOf(source),
+    mustStream: false,
     givenUp: new Set(),
   };
 }

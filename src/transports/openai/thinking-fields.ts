@@ -2,18 +2,15 @@ import type { ChatRequest } from "../../domain/chat.js";
 import type { WireFields } from "../../domain/profile.js";
 import type { SourceConfig } from "../../domain/source.js";
 import { planThinking } from "../../domain/thinking.js";
-import { namesThinking } from "../../domain/vendor-thinking.js";
+import { thinkingOf } from "../../domain/vendor-thinking.js";
 import { RequestRejectedError } from "../../errors.js";
 
 /**
  * The fields that ask this source for the thinking of the call, or for the source's own default; undefined = nothing is
- * sent. A default gives way to what EXTRA_BODY or the call's `extraBody` says in the provider's own words.
- * Throws RequestRejectedError `unsupported_param` where the profile has no translation.
+ * sent. Throws RequestRejectedError `unsupported_param` where the profile has no translation.
  */
 export function thinkingFields(request: ChatRequest, source: SourceConfig): WireFields | undefined {
-  const own = request.thinking;
-  if (own === undefined && (namesThinking(source.extraBody) || namesThinking(request.extraBody))) return undefined;
-  const thinking = own ?? source.thinking;
+  const thinking = thinkingOf(request, source);
   if (thinking === undefined) return undefined;
   const { maxTokens } = request.sampling ?? {};
   const plan = planThinking(source, {
