@@ -1,3 +1,4 @@
+import { inspect } from "node:util";
 import { afterEach, describe, expect, test } from "vitest";
 import {
   AllSourcesExhausted,
@@ -437,6 +438,24 @@ describe("profiles of one's own", () => {
     expect(seen!.headers["x-key"]).toBe("sk-own-key-12345");
     expect(seen!.body).toMatchObject({ max_out: 5, thinking: { type: "enabled" } });
     expect([reply.thinking, reply.usage.promptTokens]).toEqual(["hm", 11]);
+  });
+
+  test("a secret in the query of a profile is as secret as a key", async () => {
+    const secret = "q-secret-77d3aa11";
+    const { client } = await start(
+      [
+        {
+          profile: { query: { key: secret }, auth: { header: "x-own", scheme: "Token" } },
+          apiKey: "sk-own-key-12345",
+          respond: (response, { url, headers }) =>
+            sendJson(response, 400, JSON.stringify({ error: { message: `bad: ${url} ${headers["x-own"]}` } })),
+        },
+      ],
+      { retry: { maxAttempts: 1 } },
+    );
+    const error = await rejection(client.chat({ messages }));
+    expect(error.bodyText).toContain("[redacted]");
+    expect(inspect(error, { depth: 9 })).not.toMatch(/77d3aa11|own-key-12345/);
   });
 
   test("every problem at once, by its place", () => {

@@ -98,6 +98,10 @@ const wire = accept(
   "an object with fields of the request, as in JSON",
 );
 const header = accept((value) => typeof value === "string" && /^[\w!#$%&'*+.^`|~-]+$/.test(value), "a header name");
+const scheme = accept(
+  (value) => typeof value === "string" && /^[\w-]*$/.test(value),
+  "a word like Bearer, or an empty text",
+);
 const path = accept(
   (value) => typeof value === "string" && /^\/[^?#\s]*$/.test(value),
   "a path like /chat/completions",
@@ -122,7 +126,7 @@ const FIELDS: Readonly<Record<keyof ProviderProfile, Shape>> = {
   aliases: list(text),
   address: text,
   hosts: list(text),
-  auth: object({ header, scheme: anyText }),
+  auth: object({ header, scheme }),
   chatPath: path,
   query: record(anyText),
   thinking: list(

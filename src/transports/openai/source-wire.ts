@@ -42,14 +42,15 @@ function headersOf(source: SourceConfig): string[] {
   ]);
   if (key !== "none") {
     const { header, scheme } = source.profile.auth;
-    if (!isSafeHeader(header, key)) {
+    const value = scheme === "" ? key : `${scheme} ${key}`;
+    if (!isSafeHeader(header, value)) {
       throw dead(
         source,
         "auth",
         "the API key holds a line break, control or non-latin character; set it again without it",
       );
     }
-    byName.set(header.toLowerCase(), scheme === "" ? key : `${scheme} ${key}`);
+    byName.set(header.toLowerCase(), value);
   }
   for (const [name, value] of Object.entries(source.headers)) {
     if (!isSafeHeader(name, value)) {
