@@ -1,4 +1,5 @@
-// Writes docs/configuration.md and .env.example from the tables in src/config/schema.ts.
+// Writes docs/configuration.md and .env.example from the tables in src/config/schema.ts, and docs/providers.md from the
+// profiles in src/transports/openai.
 //   npm run docs:generate             write the files
 //   npm run docs:generate -- --check  only say which of them are out of date, and fail if any is
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -13,7 +14,12 @@ const onlyCheck = process.argv.includes("--check");
 async function loadGenerator() {
   const outDir = mkdtempSync(join(ROOT, "node_modules", ".docs-"));
   try {
-    const entry = { docs: join(ROOT, "src", "config", "docs.ts") };
+    const source = (...path) => join(ROOT, "src", ...path);
+    const entry = {
+      docs: source("config", "docs.ts"),
+      "provider-docs": source("config", "provider-docs.ts"),
+      profiles: source("transports", "openai", "profiles.ts"),
+    };
     await build({
       config: false,
       entry,
@@ -24,7 +30,8 @@ async function loadGenerator() {
       fixedExtension: true,
       logLevel: "silent",
     });
-    return await import(pathToFileURL(join(outDir, "docs.mjs")).href);
+    const modules = Object.keys(entry).map((name) => import(pathToFileURL(join(outDir, `${name}.mjs`)).href));
+    return Object.assign({}, ...(await Promise.all(modules)));
   } finally {
     rmSync(outDir, { recursive: true, force: true });
   }
@@ -39,8 +46,12 @@ function current(path) {
   }
 }
 
-const { configurationPage, envExample } = await loadGenerator();
-const files = { "docs/configuration.md": configurationPage(), ".env.example": envExample() };
+const { configurationPage, envExample, profiles, providersPage } = await loadGenerator();
+const files = {
+  "docs/configuration.md": configurationPage(),
+  ".env.example": envExample(),
+  "docs/providers.md": providersPage(profiles),
+};
 for (const [name, text] of Object.entries(files)) {
   const path = join(ROOT, name);
   if (current(path) === text) {

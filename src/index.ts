@@ -16,6 +16,7 @@ export type {
   GatewayOptions,
   LimitOptions,
   PricingSource,
+  ProfileOptions,
   ProxyEnv,
   RetryOptions,
   ScopeOptions,
@@ -32,10 +33,21 @@ export type {
   ContentPart,
   FinishReason,
   Sampling,
+  Thinking,
+  ThinkingFallback,
   ToolCall,
 } from "./domain/chat.js";
 export type { EmbeddedBatch, EmbeddingCompletion, EmbedOptions, EmbedResult, Vector } from "./domain/embedding.js";
-export type { ProviderProfile, StructuredOutputMode } from "./domain/profile.js";
+export type {
+  ErrorRule,
+  Modality,
+  ParameterRule,
+  ProviderProfile,
+  StructuredOutputMode,
+  ThinkingBudget,
+  ThinkingRule,
+  UsageDialect,
+} from "./domain/profile.js";
 export type { CallRecord, OpenAttempt, OperationKind, RecordOutcome } from "./domain/record.js";
 export { Secret } from "./domain/secret.js";
 export type { LimitConfig, LimitRule, SourceConfig, Transient400 } from "./domain/source.js";

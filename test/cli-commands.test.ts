@@ -67,6 +67,8 @@ describe("usage", () => {
     [["chat", "hi", "--temprature", "1"], "Did you mean --temperature?"],
     [["chat", "hi", "--temperature", "hot"], "such as 0.7"],
     [["chat", "hi", "--max-tokens", "0"], "at least 1"],
+    [["chat", "hi", "--thinking", "HIGH!"], "a level such as low"],
+    [["chat", "hi", "--thinking", '{"budget": 1'], "a level such as low"],
     [["chat", "   "], "There is no prompt"],
     [["chat", "hi"], "No source is configured"],
     [["completion", "tcsh"], "bash, zsh, fish"],
@@ -133,6 +135,20 @@ describe("chat", () => {
     ).toBe(0);
     expect(terminal.out()).toBe("You said: hello\n");
     expect(terminal.err()).toMatch(/sim_1 · sim-model · .*\d+ tokens in, \d+ out · cost 0\.\d+ · /);
+  });
+
+  it("asks for thinking in the provider's own words", async () => {
+    const env = { ...sourceEnv(provider.baseUrl), LLM__SIM__1__PROFILE: "qwen" };
+    const asked = async (how: string): Promise<string> => {
+      const terminal = fakeTerminal({ env });
+      expect(await runCli(["chat", "hello", "--thinking", how, "--db", "thinking.db"], terminal)).toBe(
+        how === "low" ? 2 : 0,
+      );
+      return terminal.err();
+    };
+    await asked("off");
+    await asked("2048");
+    expect(await asked("low")).toContain('thinking "low" is not among what sim-model takes');
   });
 
   it("takes the prompt from stdin, and prints the whole reply with --json", async () => {

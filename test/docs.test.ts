@@ -15,6 +15,7 @@ import { fileURLToPath } from "node:url";
 import type { Command } from "commander";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createProgram } from "../src/cli/program.js";
+import { providersPage } from "../src/config/provider-docs.js";
 import * as everyone from "../src/index.js";
 import * as sqlite from "../src/telemetry/sqlite.js";
 import * as testing from "../src/testing/index.js";
@@ -294,4 +295,14 @@ describe("programs", () => {
   test.each(snippets)("%s runs", (name, program) => mustRun(program, `${name.replace(/\W+/g, "-")}.mjs`));
 
   test.each(EXAMPLES)("%s runs", (path) => mustRun(read(path), path.replace("examples/", "example-")));
+});
+
+test("docs/providers.md is what the profiles say (npm run docs:generate)", () => {
+  const page = read("docs/providers.md");
+  expect(page).toBe(providersPage(everyone.profiles));
+  for (const profile of Object.values(everyone.profiles)) {
+    expect(page).toContain(`## ${profile.name}\n`);
+    for (const code of Object.keys(profile.errorCodes)) expect(page).toContain(`\`${code}\``);
+    for (const field of profile.unconfirmed) expect(page).toContain(`\`${field}\``);
+  }
 });

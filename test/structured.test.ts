@@ -1,7 +1,7 @@
 import { inspect } from "node:util";
 import { type } from "arktype";
 import * as v from "valibot";
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { type ChatRequest, type JsonSchema, RequestRejectedError, type ResultInvalidError } from "../src/index.js";
 import { call, replyOf, type Way } from "./support/calls.js";
@@ -15,13 +15,9 @@ import {
   sendJson,
   startRecordingServer,
 } from "./support/recording-server.js";
+import { OBJECT_ONLY, PROMPT_ONLY } from "./support/weak-profiles.js";
 
 /** Structured output over real HTTP, seen from the caller's and from the provider's side. */
-
-vi.mock("../src/transports/openai/profiles.js", async (original) => {
-  const { withWeakProfiles } = await import("./support/weak-profiles.js");
-  return withWeakProfiles(original);
-});
 
 const WAYS: readonly Way[] = ["chat", "stream"];
 const hi: ChatRequest = { messages: [{ role: "user", content: "hi" }] };
@@ -310,8 +306,8 @@ describe("what providers are told", () => {
 
   it.each([
     ["none", undefined, "json_schema", false],
-    ["object-only", undefined, "json_object", true],
-    ["prompt-only", undefined, undefined, true],
+    [OBJECT_ONLY, undefined, "json_object", true],
+    [PROMPT_ONLY, undefined, undefined, true],
     ["none", "prompt", undefined, true],
   ] as const)("profile %s, strategy %s", async (profile, strategy, format, inPrompt) => {
     const options = strategy === undefined ? {} : { strategy };
@@ -684,11 +680,11 @@ describe.each(WAYS)("%s() with a response format", (way) => {
   });
 
   it("a source that can't is asked in words", async () => {
-    const { seen, called } = await asked('{"a":1}', { responseFormat: NATIVE }, { profile: "object-only" });
+    const { seen, called } = await asked('{"a":1}', { responseFormat: NATIVE }, { profile: OBJECT_ONLY });
     expect(seen[0]!.body.response_format).toEqual({ type: "json_object" });
     expect(messagesOf(seen[0]!)[0]!.content).toContain(JSON.stringify(SCHEMA));
     expect(replyOf(called).parsed).toEqual({ a: 1 });
-    const object = await asked('{"a":1}', { responseFormat: { type: "json_object" } }, { profile: "prompt-only" });
+    const object = await asked('{"a":1}', { responseFormat: { type: "json_object" } }, { profile: PROMPT_ONLY });
     expect(object.seen[0]!.body).not.toHaveProperty("response_format");
     expect(messagesOf(object.seen[0]!)[0]!.content).toMatch(/JSON object/);
   });

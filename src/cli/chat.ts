@@ -1,6 +1,7 @@
 import { EventEmitter } from "node:events";
 import { type Command, InvalidArgumentError } from "commander";
-import type { ChatEvent, ChatMessage, ChatRequest, ChatResponse } from "../domain/chat.js";
+import { checkThinking, readThinking, THINKING_ACCEPTED } from "../config/thinking-value.js";
+import type { ChatEvent, ChatMessage, ChatRequest, ChatResponse, Thinking } from "../domain/chat.js";
 import type { GatewayClient } from "../gateway.js";
 import { CONFIG_OPTION } from "./arguments.js";
 import type { CommandContext } from "./context.js";
@@ -14,6 +15,7 @@ interface ChatFlags {
   system?: string;
   temperature?: number;
   maxTokens?: number;
+  thinking?: Thinking;
   json?: boolean;
   config?: string;
   env?: string;
@@ -25,6 +27,7 @@ Examples:
   polygateway chat "Name three uses of a paper clip"
   polygateway chat --scope VLM --model qwen-vl-max --temperature 0 "Hello"
   cat article.txt | polygateway chat --system "Summarise in five lines." -
+  polygateway chat --thinking off "What is two and two?"
   polygateway chat --json "Hello" | jq .usage
 
 Reasoning is shown dimmed on a terminal, and left out of pipes and files.
@@ -40,6 +43,15 @@ function parseMaxTokens(text: string): number {
   const value = Number(text);
   if (!Number.isSafeInteger(value) || value < 1) throw new InvalidArgumentError("Give a whole number of at least 1.");
   return value;
+}
+
+function parseThinking(text: string): Thinking {
+  let checked: ReturnType<typeof checkThinking> = { problem: "" };
+  try {
+    checked = checkThinking(readThinking(text));
+  } catch {}
+  if ("value" in checked) return checked.value;
+  throw new InvalidArgumentError(`Give ${THINKING_ACCEPTED.seconds}.`);
 }
 
 async function readAll(stream: NodeJS.ReadableStream): Promise<string> {
@@ -63,6 +75,7 @@ function toRequest(prompt: string, flags: ChatFlags, signal: AbortSignal): ChatR
   return {
     messages,
     ...(flags.model === undefined ? {} : { model: flags.model }),
+    ...(flags.thinking === undefined ? {} : { thinking: flags.thinking }),
     sampling: {
       ...(flags.temperature === undefined ? {} : { temperature: flags.temperature }),
       ...(flags.maxTokens === undefined ? {} : { maxTokens: flags.maxTokens }),
@@ -223,6 +236,7 @@ export function registerChat(program: Command, context: CommandContext): void {
     .option("--system <text>", "system message")
     .option("--temperature <number>", "sampling temperature", parseTemperature)
     .option("--max-tokens <number>", "longest answer, in tokens", parseMaxTokens)
+    .option("--thinking <how>", "on, off, a level such as low or high, or a number of tokens", parseThinking)
     .option("--json", "print the whole reply as JSON when it is complete")
     .option(...CONFIG_OPTION)
     .option("--env <file>", "dotenv file (default: .env in the current folder, if there is one)")

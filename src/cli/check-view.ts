@@ -2,7 +2,9 @@ import type { ConfigNote } from "../config/invariants.js";
 import type { EmbeddingConfig } from "../domain/embedding.js";
 import type { ScopeConfig } from "../domain/scope.js";
 import type { LimitConfig, SourceConfig } from "../domain/source.js";
+import { planThinking } from "../domain/thinking.js";
 import type { ConfigProblem } from "../errors.js";
+import { profiles } from "../transports/openai/profiles.js";
 import { describePace, requestPace } from "./check-limits.js";
 import type { LiveAnswer } from "./check-live.js";
 import type { CheckedScope, CheckReport } from "./check-report.js";
@@ -48,6 +50,7 @@ function scopeLines({ config, embedding }: CheckedScope, style: Style): string[]
     ...(embedding === null ? [] : [embeddingLine(embedding)]),
     ...limitLines("all sources", config.global, false),
     ...config.sources.flatMap((source) => limitLines(source.name, source, true)),
+    ...config.sources.flatMap(thinkingLines),
     ...selectorLines(config),
     `  calls: failover ${config.failover}, ${retry.maxAttempts} attempts, ${retry.maxRateLimited || "any number of"} rate limits, backoff ${formatDuration(retry.backoffBaseMs)} to ${formatDuration(retry.backoffMaxMs)}, deadline ${config.deadlineMs === undefined ? "none" : formatDuration(config.deadlineMs)}`,
     `  breaker: opens after ${breaker.failThreshold} failures in a row or ${breaker.failRate * 100} % of at least ${breaker.minSamples} in ${formatDuration(breaker.windowMs)}, for ${formatDuration(breaker.cooldownMs)} to ${formatDuration(breaker.cooldownMaxMs)}`,
@@ -74,7 +77,7 @@ function sourceTable(sources: readonly SourceConfig[]): string[] {
     printable(source.model),
     printable(source.baseUrl),
     source.apiKey.reveal() === "none" ? "none" : String(source.apiKey),
-    source.profile.name,
+    profileText(source),
     formatDuration(source.timeoutMs),
     formatDuration(source.ttftTimeoutMs),
     formatDuration(source.interTokenTimeoutMs),
@@ -83,6 +86,21 @@ function sourceTable(sources: readonly SourceConfig[]): string[] {
     titles.map((title) => ({ title })),
     rows,
   );
+}
+
+/** A profile that isn't the built-in one of its name says so. */
+function profileText({ profile }: SourceConfig): string {
+  const name = printable(profile.name);
+  return Object.values(profiles).includes(profile) ? name : `${name} (your own)`;
+}
+
+/** What a source's default of thinking puts on the wire. */
+function thinkingLines(source: SourceConfig): string[] {
+  if (source.thinking === undefined) return [];
+  const plan = planThinking(source, { thinking: source.thinking });
+  const fields = "fields" in plan ? JSON.stringify(plan.fields) : plan.problem;
+  const sent = fields === "{}" ? "nothing needs to be sent" : `sends ${fields}`;
+  return [`  thinking of ${printable(source.name)}: ${JSON.stringify(source.thinking)}, ${printable(sent)}`];
 }
 
 /** The limits of one owner and what they mean; nothing for a scope without any. */

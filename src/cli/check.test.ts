@@ -46,6 +46,24 @@ test("shows sources, limits and what they mean, the key masked", async () => {
   expect(output).not.toContain("\u001b[");
 });
 
+test("shows the profile and what a default of thinking sends", async () => {
+  const qwen = { ...GOOD, LLM__QWEN__1__THINKING: "4096", LLM__QWEN__1__PROFILE: '{"extends":"qwen","notes":[]}' };
+  const shown = await check(qwen);
+  expect(shown.error).toBeUndefined();
+  expect(shown.output).toContain("qwen (your own)");
+  expect(shown.output).toContain(
+    'thinking of qwen_1: {"budgetTokens":4096}, sends {"enable_thinking":true,"thinking_budget":4096}',
+  );
+  const vllm = await check({ ...GOOD, LLM__QWEN__1__THINKING: "off", LLM__QWEN__1__PROFILE: "vllm" });
+  expect(vllm.output).toContain("note  LLM__QWEN__1__THINKING: how profile vllm asks for it is not confirmed");
+  expect(vllm.output).not.toContain("your own");
+  const extra = { ...qwen, LLM__QWEN__1__EXTRA_BODY: '{"enable_thinking": false}' };
+  expect((await check(extra)).output).toContain("warning  LLM__QWEN__1__THINKING: is overruled by");
+  const bad = await check({ ...GOOD, LLM__QWEN__1__THINKING: "off", LLM__QWEN__1__MODEL: "o3" });
+  expect(bad.output).toContain("can't be done: o3 can't be kept from thinking");
+  expect(bad.error).toBeInstanceOf(CliError);
+});
+
 test("a chosen health_aware gets a note; without sources there is none", async () => {
   const chosen = { LLM__SELECTOR: "health_aware" };
   expect((await check({ ...GOOD, ...chosen })).output).toContain("note  LLM__SELECTOR: health_aware acts as");

@@ -30,7 +30,7 @@ function operationOf(
       hasParts: whole.messages.some(({ content }) => Array.isArray(content)),
       images: 0,
     },
-    { sources: [], candidates: [], countsTokens: true, chargesMaximum: false, ...able },
+    { sources: [], candidates: [], incapable: null, countsTokens: true, chargesMaximum: false, ...able },
     async (attempt) => {
       asked.push(attempt.stream);
       return null as unknown as ChatCompletion;

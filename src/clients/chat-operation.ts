@@ -4,24 +4,22 @@ import { type ChatCompletion, type ChatRequest, SAMPLING_KEYS, type Sampling, ty
 import { estimatePromptTokens, estimateReservation, estimateTextTokens } from "../domain/estimate.js";
 import type { OperationKind } from "../domain/record.js";
 import type { SourceConfig } from "../domain/source.js";
+import { mustStream } from "../domain/thinking.js";
 import type { Usage } from "../domain/usage.js";
-import type { PartialReply, RequestRejectedError } from "../errors.js";
-import { OpenedStream, type Operation, type PartialFacts, type ReplyFacts } from "../governance/operation.js";
+import { thinkingOf } from "../domain/vendor-thinking.js";
+import type { PartialReply } from "../errors.js";
+import {
+  type Incapable,
+  OpenedStream,
+  type Operation,
+  type PartialFacts,
+  type ReplyFacts,
+} from "../governance/operation.js";
 import type { AttemptContext, ChatAttempt } from "../ports/transport.js";
+import type { AbleSources } from "./able-sources.js";
 import { checkAnswer, orAborted } from "./answer-check.js";
 import type { AnswerFormat } from "./answer-format.js";
 import type { CheckedRequest } from "./chat-request.js";
-
-/** The sources a request may go to; one object per client and model, so that its arrays keep their identity. */
-export interface AbleSources {
-  readonly sources: readonly SourceConfig[];
-  readonly candidates: readonly string[];
-  /** Some token gate is on, so that an estimate is needed at admission. */
-  readonly countsTokens: boolean;
-  readonly chargesMaximum: boolean;
-  /** Why there is none, when that is the request's fault. */
-  readonly noneAble?: () => RequestRejectedError;
-}
 
 export type OpenChat<Value> = (attempt: ChatAttempt) => Promise<ChatCompletion | OpenedStream<Value, ChatCompletion>>;
 
@@ -62,6 +60,10 @@ export class ChatOperation<Value> implements Operation<Value, ChatCompletion> {
     return this.#able.candidates;
   }
 
+  get incapable(): Incapable | null {
+    return this.#able.incapable;
+  }
+
   get promptTokens(): number {
     if (this.#promptTokens < 0) {
       this.#promptTokens = estimatePromptTokens(this.#request.messages, this.#request.tools);
@@ -87,7 +89,9 @@ export class ChatOperation<Value> implements Operation<Value, ChatCompletion> {
     source: SourceConfig,
     context: AttemptContext,
   ): Promise<ChatCompletion | OpenedStream<Value, ChatCompletion>> {
-    const stream = this.kind === "chat_stream" || (this.#request.stream ?? source.stream);
+    const wanted = this.kind === "chat_stream" || (this.#request.stream ?? source.stream);
+    // Some models answer nothing but a stream while they think; the reply is the same.
+    const stream = wanted || mustStream(source, thinkingOf(this.#request, source));
     if (this.#format !== null) return this.#formatted(this.#format, source, stream, context);
     const { messagesJson } = this.#request;
     return this.#open({ source, request: this.#request, messagesJson, stream, context });
@@ -114,10 +118,6 @@ export class ChatOperation<Value> implements Operation<Value, ChatCompletion> {
       format.ladder.failed(source, error);
       throw error;
     }
-  }
-
-  noneAble(): RequestRejectedError | undefined {
-    return this.#able.noneAble?.();
   }
 
   describeRequest(source: SourceConfig | null): { messages: string | null; sampling: string | null } {
@@ -161,6 +161,10 @@ function reservation(request: ChatRequest, promptTokens: number, chargesMaximum:
 
 function samplingColumn(request: ChatRequest, source: SourceConfig | null): string | null {
   const { sampling, extraBody } = request;
+  const thinking = source === null ? request.thinking : thinkingOf(request, source);
+  if (thinking !== undefined) {
+    return canonicalOrNull({ ...source?.extraBody, ...extraBody, ...sampling, thinking });
+  }
   if (extraBody === undefined && !hasKeys(source?.extraBody)) {
     return sampling === undefined ? null : (numbersOnly(sampling) ?? canonicalOrNull(sampling));
   }

@@ -1,4 +1,5 @@
-import { type ChatRequest, SAMPLING_KEYS } from "../domain/chat.js";
+import { checkThinking, THINKING_ACCEPTED } from "../config/thinking-value.js";
+import { type ChatRequest, SAMPLING_KEYS, type Thinking } from "../domain/chat.js";
 import { RequestRejectedError } from "../errors.js";
 import type { Cancellation } from "../governance/cancellation.js";
 
@@ -24,7 +25,11 @@ export function checkRequest(request: ChatRequest, operation: string, cancellati
   refuseUnknown(request, operation);
   const { messages, model, sampling, tools, toolChoice, responseFormat, extraBody } = request;
   const { sessionId, parentCallId, priority, failover, deadlineMs, stream } = request;
-  const { cache, cacheSalt, cacheNamespace, onBreak } = request;
+  const { cache, cacheSalt, cacheNamespace, onBreak, thinkingFallback } = request;
+  const thinking = request.thinking === undefined ? undefined : checkedThinking(request.thinking, operation);
+  if (thinkingFallback !== undefined && thinkingFallback !== "nearest") {
+    reject(operation, 'thinkingFallback must be "nearest", or left out');
+  }
   const hasParts = checkMessages(messages, operation);
   if (sampling !== undefined) checkSampling(sampling, operation);
   checkNumbers(priority, deadlineMs, operation);
@@ -48,6 +53,8 @@ export function checkRequest(request: ChatRequest, operation: string, cancellati
     messages,
     model,
     sampling: sampling === undefined ? undefined : { ...sampling },
+    thinking,
+    thinkingFallback,
     tools,
     toolChoice,
     responseFormat,
@@ -83,6 +90,12 @@ function imagesIn(messages: ChatRequest["messages"]): number {
   return images;
 }
 
+function checkedThinking(given: unknown, operation: string): Thinking {
+  const checked = checkThinking(given);
+  if ("value" in checked) return checked.value;
+  return reject(operation, `thinking ${checked.problem}; accepted: ${THINKING_ACCEPTED.ms}`);
+}
+
 const CACHE_MODES: ReadonlySet<string> = new Set(["use", "bypass", "refresh"]);
 const BREAK_MODES: ReadonlySet<string> = new Set(["throw", "restart"]);
 
@@ -108,6 +121,8 @@ const KNOWN_FIELDS: ReadonlySet<string> = new Set<keyof ChatRequest>([
   "messages",
   "model",
   "sampling",
+  "thinking",
+  "thinkingFallback",
   "tools",
   "toolChoice",
   "responseFormat",
@@ -129,9 +144,6 @@ const KNOWN_FIELDS: ReadonlySet<string> = new Set<keyof ChatRequest>([
 function refuseUnknown(request: ChatRequest, operation: string): void {
   for (const field in request) {
     if (KNOWN_FIELDS.has(field) || request[field as keyof ChatRequest] === undefined) continue;
-    if (field === "thinking") {
-      reject(operation, '"thinking" is not available in this version; put the provider\'s own field into extraBody');
-    }
     reject(
       operation,
       `unknown field ${JSON.stringify(field)}; parameters of the model go into sampling ` +

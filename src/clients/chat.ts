@@ -1,6 +1,5 @@
 import type { ChatCompletion, ChatRequest, ChatResponse } from "../domain/chat.js";
 import type { OperationKind } from "../domain/record.js";
-import type { SourceConfig } from "../domain/source.js";
 import type { StructuredCall } from "../domain/structured.js";
 import { RequestRejectedError } from "../errors.js";
 import type { GovernEnvironment } from "../governance/call.js";
@@ -8,14 +7,16 @@ import { govern } from "../governance/govern.js";
 import type { Answered, Governed, Operation } from "../governance/operation.js";
 import type { ChatTransport } from "../ports/transport.js";
 import type { ZodConverter } from "../structured/standard.js";
+import { type AbleSources, createAbleSources } from "./able-sources.js";
 import { type AnswerFormat, createFormatShelf, plainFormat } from "./answer-format.js";
 import type { CallLifetime } from "./call-lifetime.js";
 import { type ChatCache, replayed } from "./chat-cache.js";
-import { type AbleSources, ChatOperation, type OpenChat } from "./chat-operation.js";
+import { ChatOperation, type OpenChat } from "./chat-operation.js";
 import { type CheckedRequest, checkRequest } from "./chat-request.js";
 import { type ChatSharing, sharedResponse } from "./chat-sharing.js";
 import { type ChatStream, createChatStream } from "./chat-stream.js";
 import { createStructured } from "./structured.js";
+import { warnOfUnwantedThinking } from "./unwanted-thinking.js";
 
 export interface ChatClient {
   chat(request: ChatRequest): Promise<ChatResponse>;
@@ -36,7 +37,7 @@ export function createChatClient(
   lifetime: CallLifetime,
   { cache, sharing, zodToJsonSchema }: ChatClientOptions,
 ): ChatClient {
-  const able = sourcesByModel(environment);
+  const able = createAbleSources(environment.config);
   const shelf = createFormatShelf(zodToJsonSchema);
   const openPlain: OpenChat<null> = (attempt) => transport.complete(attempt);
 
@@ -56,6 +57,7 @@ export function createChatClient(
     if (shared !== null) return answerShared(shared, operation, checked, key);
     const governed = await govern(environment, operation, checked);
     const answered = governed.ended instanceof Promise ? await governed.ended : governed.ended;
+    warnOfUnwantedThinking(environment.warn, checked, governed.source, answered.completion);
     if (key !== null) cache!.keep(key, checked, governed, answered);
     return chatResponse(governed, answered);
   }
@@ -70,6 +72,7 @@ export function createChatClient(
     const { governed, answered, hit } = await sharing!.run(shared, operation, checked);
     const response = chatResponse(governed, answered);
     if (hit !== null) return sharedResponse(response, hit);
+    warnOfUnwantedThinking(environment.warn, checked, governed.source, answered.completion);
     if (key !== null) cache!.keep(key, checked, governed, answered);
     return response;
   }
@@ -78,7 +81,7 @@ export function createChatClient(
     lifetime.enter();
     try {
       const checked = checkRequest(request, "chat");
-      const pool = able(checked.model);
+      const pool = able(checked);
       const format = formatOf(checked, "chat");
       const key = cache === null ? null : cache.keyOf(checked, pool.sources, format);
       const shared = sharing === null ? null : sharing.keyOf(checked, pool.sources, key);
@@ -102,7 +105,7 @@ export function createChatClient(
         });
       }
       const open: OpenChat<null> = (attempt) => openChat(transport, attempt);
-      const pool = able(checked.model);
+      const pool = able(checked);
       const format = formatOf(checked, "chat_stream");
       const operation = new ChatOperation("chat_stream", checked, pool, open, format);
       const key = cache === null ? null : cache.keyOf(checked, pool.sources, format);
@@ -112,6 +115,7 @@ export function createChatClient(
       }
       const governed = await govern(environment, operation, checked);
       const ended = Promise.resolve(governed.ended).then((answered) => {
+        warnOfUnwantedThinking(environment.warn, checked, governed.source, answered.completion);
         if (key !== null) cache!.keep(key, checked, governed, answered);
         return chatResponse(governed, answered);
       });
@@ -121,31 +125,6 @@ export function createChatClient(
 
   const structured = createStructured({ environment, lifetime, able, shelf, cache, answer });
   return { chat, stream, structured };
-}
-
-/** Which sources have a model; every other model is the caller's mistake. */
-function sourcesByModel(environment: GovernEnvironment): (model: string | undefined) => AbleSources {
-  const { config } = environment;
-  const known = new Map<string | undefined, AbleSources>();
-  const describe = (sources: readonly SourceConfig[]): AbleSources => ({
-    sources,
-    candidates: sources.map((source) => source.name),
-    countsTokens: config.global.tpm > 0 || sources.some((source) => source.tpm > 0),
-    chargesMaximum: sources.some((source) => source.tpmCharge === "max"),
-  });
-  known.set(undefined, describe(config.sources));
-  for (const { model } of config.sources) {
-    known.set(model, describe(config.sources.filter((source) => source.model === model)));
-  }
-  return (model) => {
-    const able = known.get(model);
-    if (able !== undefined) return able;
-    const models = [...new Set(config.sources.map((source) => source.model))].join(", ");
-    throw new RequestRejectedError(
-      `no source of scope ${config.scope} has the model ${JSON.stringify(model)}; configured: ${models || "none"}`,
-      { code: "model_not_found" },
-    );
-  };
 }
 
 const NANOS_PER_UNIT = 1e9;

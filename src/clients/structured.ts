@@ -1,13 +1,14 @@
 import type { ChatRequest, ChatResponse } from "../domain/chat.js";
 import type { StructuredCall, StructuredOptions, StructuredReply } from "../domain/structured.js";
-import { RequestRejectedError, ResultInvalidError } from "../errors.js";
+import { RequestRejectedError, ResultInvalidError, type SourceReasonDetail } from "../errors.js";
 import type { GovernEnvironment } from "../governance/call.js";
+import type { Incapable } from "../governance/operation.js";
 import type { AnswerIssue } from "../structured/issues.js";
 import { reaskMessages } from "../structured/prompt.js";
+import type { AbleSources } from "./able-sources.js";
 import type { AnswerFormat, FormatShelf } from "./answer-format.js";
 import type { CallLifetime } from "./call-lifetime.js";
 import type { ChatCache } from "./chat-cache.js";
-import type { AbleSources } from "./chat-operation.js";
 import { type CheckedRequest, checkRequest } from "./chat-request.js";
 import { checkStructuredRequest, planStructured, type StructuredPlan } from "./structured-plan.js";
 import { Spent } from "./structured-spent.js";
@@ -16,7 +17,7 @@ import { isBudgetRefusal, withMoreTokens } from "./token-budget.js";
 export interface StructuredParts {
   readonly environment: GovernEnvironment;
   readonly lifetime: CallLifetime;
-  readonly able: (model: string | undefined) => AbleSources;
+  readonly able: (request: CheckedRequest) => AbleSources;
   readonly shelf: FormatShelf;
   readonly cache: ChatCache | null;
   /** One governed chat call. */
@@ -38,7 +39,7 @@ export function createStructured(parts: StructuredParts): StructuredCall {
       const checked = checkRequest(request, "chat");
       checkStructuredRequest(checked);
       const plan = planStructured(schema, options, shelf);
-      const pool = plan.strategy === "native" ? nativePool(able(checked.model)) : able(checked.model);
+      const pool = plan.strategy === "native" ? nativePool(able(checked)) : able(checked);
       const key = cache === null ? null : cache.keyOf(checked, pool.sources, plan.format);
       return await askUntilFit(parts, checked, plan, pool, key);
     } finally {
@@ -119,23 +120,31 @@ function lastWord(error: ResultInvalidError, asks: number, spent: Spent, cause?:
   });
 }
 
-/** Sources that enforce a schema; one object for each pool, so that equal calls are recognised. */
+type Members = Pick<AbleSources, "sources" | "candidates">;
+
+/** Sources that enforce a schema; one pair of lists for each pool, so that equal calls are recognised. */
 function nativePools(scope: string): (pool: AbleSources) => AbleSources {
-  const known = new WeakMap<AbleSources, AbleSources>();
+  const known = new WeakMap<readonly string[], Members>();
   return (pool) => {
-    let native = known.get(pool);
-    if (native === undefined) {
+    let members = known.get(pool.candidates);
+    if (members === undefined) {
       const sources = pool.sources.filter(({ profile }) => profile.structuredOutput.includes("json_schema"));
-      native = {
-        ...pool,
-        sources,
-        candidates: sources.map(({ name }) => name),
-        noneAble: () => noneNative(scope, pool),
-      };
-      known.set(pool, native);
+      members = { sources, candidates: sources.map(({ name }) => name) };
+      known.set(pool.candidates, members);
     }
-    return native;
+    return { ...pool, ...members, incapable: withoutSchema(scope, pool, members) };
   };
+}
+
+function withoutSchema(scope: string, pool: AbleSources, { sources }: Members): Incapable | null {
+  const left = pool.sources.filter((source) => !sources.includes(source));
+  if (left.length === 0) return pool.incapable;
+  const reasons: Record<string, SourceReasonDetail> = { ...pool.incapable?.reasons };
+  for (const { name, profile } of left) {
+    const message = `its profile ${profile.name} enforces no JSON Schema`;
+    reasons[name] = { reason: "incapable", waitMs: 0, lastError: { code: "unsupported_param", message } };
+  }
+  return { reasons, refusal: () => noneNative(scope, pool) };
 }
 
 function noneNative(scope: string, { sources }: AbleSources): RequestRejectedError {

@@ -1,6 +1,7 @@
 import { createRequire } from "node:module";
 import type { ZodType } from "zod";
 import type { Field, FieldKind } from "./field.js";
+import { readThinking } from "./thinking-value.js";
 import type { Checked } from "./values.js";
 
 /**
@@ -57,6 +58,24 @@ function makeSchemas(): Partial<Record<FieldKind, ZodType>> {
       return z.NEVER;
     }
   });
+  const profile = z.string().transform((text, context) => {
+    if (!text.startsWith("{")) return text;
+    try {
+      return JSON.parse(text) as unknown;
+    } catch {
+      context.addIssue({ code: "custom", message: "is not valid JSON" });
+      return z.NEVER;
+    }
+  });
+  const thinking = z.string().transform((text, context) => {
+    try {
+      return readThinking(text);
+    } catch {
+      context.addIssue({ code: "custom", message: "is not valid JSON" });
+      return z.NEVER;
+    }
+  });
   const seconds = decimal.transform((value) => Math.round(value * 1_000_000) / 1_000);
-  return { duration: seconds, number: decimal, integer: decimal, flag, object, headers: object, list, transient400 };
+  const plain = { duration: seconds, number: decimal, integer: decimal, flag, list, transient400 };
+  return { ...plain, object, headers: object, profile, thinking };
 }

@@ -325,7 +325,6 @@ describe("flat names of older configurations", () => {
 
 test.each<Record<string, string>>([
   { LLM__CACHE__BACKEND: "redis" },
-  { LLM__QWEN__1__THINKING: "on" },
   { PGW_CACHE_BACKEND: "redis" },
   { PGW_TELEMETRY_BACKEND: "sqlite,postgres" },
   { PGW_TELEMETRY_BACKEND: "otel" },

@@ -12,7 +12,9 @@ export type FieldKind =
   | "list"
   | "object"
   | "headers"
-  | "transient400";
+  | "transient400"
+  | "profile"
+  | "thinking";
 
 export interface Field<T = unknown> {
   readonly kind: FieldKind;

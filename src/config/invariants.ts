@@ -1,5 +1,7 @@
 import type { ScopeConfig } from "../domain/scope.js";
 import type { LimitConfig, SourceConfig } from "../domain/source.js";
+import { planThinking } from "../domain/thinking.js";
+import { namesThinking } from "../domain/vendor-thinking.js";
 import type { ConfigProblem } from "../errors.js";
 import type { Labels } from "./labels.js";
 
@@ -39,6 +41,7 @@ function sourceRules(subject: Subject): ConfigProblem[] {
       ...atMost(subject, { path: path("interTokenTimeoutMs"), value: source.interTokenTimeoutMs }, timeout),
       ...reservationRules(subject, source, path),
       ...leaseRules(subject, timeout),
+      ...thinkingRules(subject, source, path),
     ];
   });
 }
@@ -61,6 +64,25 @@ function leaseRules(subject: Subject, timeout: Operand): ConfigProblem[] {
   const ttl = { path: "leaseTtlMs", value: config.leaseTtlMs };
   const renewal = `${labels.key("leaseRenewal")} = ${labels.value("leaseRenewal", false)}`;
   return atMost(subject, timeout, ttl, `Or switch renewal on (now ${renewal}).`);
+}
+
+/** A default that the source's profile can't translate would refuse every call. */
+function thinkingRules(subject: Subject, source: SourceConfig, path: (option: string) => string): ConfigProblem[] {
+  const { labels, usable } = subject;
+  const { thinking } = source;
+  const wanted = ["thinking", "profile", "model"].map(path);
+  if (thinking === undefined || !wanted.every((option) => usable(option))) return [];
+  const plan = planThinking(source, { thinking });
+  if ("fields" in plan) return [];
+  const value = labels.given(path("thinking"));
+  return [
+    {
+      key: labels.key(path("thinking")),
+      ...(value === undefined ? {} : { value }),
+      problem: `can't be done: ${plan.problem}`,
+      remedy: `Take something else, or correct "thinking" of the profile in ${labels.key(path("profile"))} (docs/providers.md).`,
+    },
+  ];
 }
 
 function scopeRules(subject: Subject): ConfigProblem[] {
@@ -130,7 +152,25 @@ export function warnings(subject: Subject): ConfigNote[] {
       return [{ key: labels.key(path), level: "warning", text: `${labels.value(path, source[limit])} ${text}` }];
     }),
   );
-  return [...notes, ...idleSettings(subject)];
+  return [
+    ...notes,
+    ...config.sources.flatMap((source, index) => thinkingNotes(subject, source, index)),
+    ...idleSettings(subject),
+  ];
+}
+
+function thinkingNotes({ labels, positions, usable }: Subject, source: SourceConfig, index: number): ConfigNote[] {
+  const path = (option: string): string => `sources[${positions[index]}].${option}`;
+  const { thinking, profile } = source;
+  if (thinking === undefined || !usable(path("thinking")) || !usable(path("profile"))) return [];
+  const key = labels.key(path("thinking"));
+  if (namesThinking(source.extraBody)) {
+    const extra = labels.key(path("extraBody"));
+    return [{ key, level: "warning", text: `is overruled by the provider's own thinking fields in ${extra}` }];
+  }
+  if (!profile.unconfirmed.includes("thinking")) return [];
+  const text = `how profile ${profile.name} asks for it is not confirmed for every model; try it (docs/providers.md)`;
+  return [{ key, level: "note", text }];
 }
 
 function idleSettings(subject: Subject): ConfigNote[] {

@@ -1,3 +1,5 @@
+import type { Thinking } from "../domain/chat.js";
+import type { ProviderProfile } from "../domain/profile.js";
 import type { Failover, SelectorName } from "../domain/scope.js";
 import type { Secret } from "../domain/secret.js";
 import type { LimitRule, Transient400 } from "../domain/source.js";
@@ -32,6 +34,18 @@ export interface LimitOptions {
   burstTokensS?: number;
 }
 
+/**
+ * A whole profile, or some of its fields: these are laid over the profile named by `extends` (default: the one of the
+ * host), objects deeply, lists as a whole.
+ */
+export type ProfileOptions = DeepPartial<ProviderProfile> & { readonly extends?: string };
+
+type DeepPartial<T> = T extends readonly unknown[]
+  ? T
+  : T extends object
+    ? { readonly [K in keyof T]?: DeepPartial<T[K]> | undefined }
+    : T;
+
 /** One endpoint + credential + model. Endpoint, key and model have no default. */
 export interface SourceOptions extends LimitOptions {
   /** Unique within the scope: letters, digits, `_`, `.`, `-`, at most 64. */
@@ -43,8 +57,8 @@ export interface SourceOptions extends LimitOptions {
   /** `"none"` = no Authorization header. */
   apiKey: string | Secret;
   model: string;
-  /** Name of the provider profile. Default: by host, else `openai`. */
-  profile?: string;
+  /** Name of a provider profile, one of your own, or corrections of one. Default: by host, else `openai`. */
+  profile?: string | ProfileOptions;
   transport?: "openai";
   /** Longest attempt, in ms. Default 120 000. */
   timeoutMs?: number;
@@ -63,6 +77,8 @@ export interface SourceOptions extends LimitOptions {
   requireDone?: boolean;
   /** When a 400 is about the service, not the request. Default `off`. */
   transient400?: Transient400;
+  /** For calls that don't say. Default: nothing is sent, and the model does what it does. */
+  thinking?: Thinking;
   /** Further fields of every request body; the call's own win. */
   extraBody?: Readonly<Record<string, unknown>>;
   headers?: Readonly<Record<string, string>>;

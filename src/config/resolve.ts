@@ -1,16 +1,14 @@
 import type { EmbeddingConfig } from "../domain/embedding.js";
-import { OPENAI_PROFILE, type ProviderProfile } from "../domain/profile.js";
 import type { ScopeConfig, SelectorName } from "../domain/scope.js";
 import type { SourceConfig } from "../domain/source.js";
 import { ConfigError, type ConfigProblem } from "../errors.js";
 import { cacheNotes, type ResolvedCache, readCache } from "./cache.js";
-/** What a scope's options are for. */
 import type { ClientKind } from "./client-kind.js";
-import { didYouMean } from "./did-you-mean.js";
 import type { Field, Fields } from "./field.js";
 import { type ConfigNote, embeddingWarnings, violations, warnings } from "./invariants.js";
 import { codeLabels, type Labels } from "./labels.js";
 import type { EmbeddingOptions, GatewayOptions, ProxyEnv, TelemetryOptions } from "./options.js";
+import { type ProfileContext, readProfile } from "./profile.js";
 import { type OptionReader, optionReader } from "./reader.js";
 import {
   BACKPRESSURE_FIELDS,
@@ -26,13 +24,9 @@ import { hasMethods, isPlainObject } from "./values.js";
 
 export type { ConfigNote } from "./invariants.js";
 
-export interface ResolveContext {
+export interface ResolveContext extends ProfileContext {
   /** Default `chat`. */
   readonly client?: ClientKind;
-  /** Known profiles by name; default: `openai` alone. */
-  readonly profiles?: Readonly<Record<string, ProviderProfile>>;
-  /** The profile for an address; default: always `openai`. */
-  readonly profileFor?: (baseUrl: string) => ProviderProfile;
   /** How keys and values are called in problems; default: constructor paths. */
   readonly labels?: Labels;
   /** Paths that are already reported as broken: neither required nor judged again. */
@@ -214,27 +208,10 @@ function readSource(
   return {
     ...values,
     provider: given.provider === undefined ? name.replace(/_\d+$/, "") : provider,
-    profile: readProfile(reader, `${path}.profile`, given.profile, values, context),
+    profile: readProfile(reader, `${path}.profile`, given.profile, values.baseUrl, context),
     ttftTimeoutMs: within("ttftTimeoutMs", ttftTimeoutMs),
     interTokenTimeoutMs: within("interTokenTimeoutMs", interTokenTimeoutMs),
   };
-}
-
-function readProfile(
-  reader: OptionReader,
-  path: string,
-  given: unknown,
-  { baseUrl, profile }: { readonly baseUrl: string; readonly profile: string },
-  { profiles = { openai: OPENAI_PROFILE }, profileFor }: ResolveContext,
-): ProviderProfile {
-  if (given === undefined) return (baseUrl === "" ? undefined : profileFor?.(baseUrl)) ?? OPENAI_PROFILE;
-  const known = Object.hasOwn(profiles, profile) ? profiles[profile] : undefined;
-  if (known !== undefined || !reader.usable(path)) return known ?? OPENAI_PROFILE;
-  const names = Object.keys(profiles);
-  const meant = didYouMean(profile, names);
-  const remedy = `Known are ${names.join(", ")}.`;
-  reader.report(path, "is not a known profile", meant ? `Did you mean ${meant}? ${remedy}` : remedy);
-  return OPENAI_PROFILE;
 }
 
 function checkPassedThrough(reader: OptionReader, given: Record<string, unknown>, transport: Shape): void {

@@ -15,19 +15,7 @@ function without(today: string, ...fields: Field[]): readonly LaterField[] {
 const SCHEDULING_TODAY = "the scheduling options come with a later version and act as off today";
 const REDIS_TODAY = "the Redis backends come with a later version";
 
-export const SOURCE_LATER: readonly LaterField[] = [
-  {
-    field: {
-      kind: "text",
-      env: "THINKING",
-      fallback: undefined,
-      defaultText: "–",
-      text: "Thinking mode of the model",
-    },
-    treatment: "refused",
-    today: "is not available in this version",
-  },
-];
+export const SOURCE_LATER: readonly LaterField[] = [];
 
 /** By group. */
 export const SCOPE_LATER: Readonly<Record<string, readonly LaterField[]>> = {

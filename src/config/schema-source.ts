@@ -33,8 +33,8 @@ export const LIMIT_FIELDS: Fields<LimitConfig> = {
   ),
 };
 
-/** As they are written: a profile by its name. */
-type SourceSettings = Omit<SourceConfig, "profile"> & { readonly profile: string; readonly disabled: boolean };
+/** As they are written: a profile by its name, or as fields that are laid over one. */
+type SourceSettings = Omit<SourceConfig, "profile"> & { readonly profile: unknown; readonly disabled: boolean };
 
 export const SOURCE_FIELDS: Fields<SourceSettings> = {
   name: { kind: "name", required: true, fallback: "", text: "Unique name of the source" },
@@ -55,7 +55,13 @@ export const SOURCE_FIELDS: Fields<SourceSettings> = {
     text: "Credential; `none` = no Authorization header",
   },
   model: { kind: "text", env: "MODEL", required: true, fallback: "", text: "Model name as the provider knows it" },
-  profile: { kind: "text", env: "PROFILE", fallback: "", defaultText: "by host", text: "Dialect of the provider" },
+  profile: {
+    kind: "profile",
+    env: "PROFILE",
+    fallback: "",
+    defaultText: "by host",
+    text: "Dialect of the provider, and corrections of it",
+  },
   transport: choice("TRANSPORT", ["openai"], "openai", "Wire protocol"),
   timeoutMs: duration("TIMEOUT_S", 120_000, "Longest attempt", { above: 0 }),
   ttftTimeoutMs: duration("TTFT_TIMEOUT_S", 60_000, "Longest wait for the first token; at most TIMEOUT_S", {
@@ -85,6 +91,13 @@ export const SOURCE_FIELDS: Fields<SourceSettings> = {
     env: "TRANSIENT_400",
     fallback: "off",
     text: "When a 400 is the service's own hiccup: never, by built-in wording, or by your pattern",
+  },
+  thinking: {
+    kind: "thinking",
+    env: "THINKING",
+    fallback: undefined,
+    defaultText: "–",
+    text: "Thinking of calls that don't say; translated by the profile, and refused where it can't be",
   },
   extraBody: {
     kind: "object",

@@ -1,5 +1,6 @@
 import { maskSecret, Secret } from "../domain/secret.js";
 import type { Field } from "./field.js";
+import { checkThinking, THINKING_ACCEPTED } from "./thinking-value.js";
 
 /** A value that fits its field, or what is wrong with it. */
 export type Checked = { readonly value: unknown } | { readonly problem: string };
@@ -42,6 +43,10 @@ export function checkValue(field: Field, value: unknown): Checked {
       return checkHeaders(value);
     case "transient400":
       return checkTransient400(value);
+    case "profile":
+      return isPlainObject(value) ? { value } : checkText(field, value);
+    case "thinking":
+      return checkThinking(value);
   }
 }
 
@@ -164,6 +169,12 @@ export function accepted(field: Field, notation: Notation): string {
       return notation === "seconds" ? 'a JSON object like {"x-team": "search"}' : "a plain object of texts";
     case "transient400":
       return notation === "seconds" ? "off, relay or /pattern/" : '"off", "relay" or a RegExp';
+    case "profile":
+      return notation === "seconds"
+        ? 'a name (docs/providers.md), or a JSON object laid over one, like {"extends": "glm", "streamOptions": false}'
+        : 'a name (docs/providers.md), or an object laid over one, like { extends: "glm", streamOptions: false }';
+    case "thinking":
+      return THINKING_ACCEPTED[notation];
   }
 }
 
@@ -204,7 +215,8 @@ export function showValue(field: Field, value: unknown): string {
   if (typeof value === "number" && field.secret) return maskSecret(String(value));
   if (typeof value !== "string") return showOther(value);
   if (value.trim() === "") return '""';
-  if (field.kind === "object" || field.kind === "headers") return `(${value.length} characters)`;
+  if (field.kind === "object" || field.kind === "headers" || value.startsWith("{"))
+    return `(${value.length} characters)`;
   if (field.secret) return maskSecret(value.trim());
   if (field.kind === "url")
     return KEY_LIKE.test(value) && !value.includes("/") ? maskSecret(value) : printable(withoutUserinfo(value));

@@ -19,7 +19,10 @@ const NOT_OF_THE_ANSWER: ReadonlySet<string> = new Set([
 ]);
 
 export interface CacheKeyInput {
-  readonly request: Pick<ChatRequest, "tools" | "toolChoice" | "sampling" | "responseFormat" | "extraBody">;
+  readonly request: Pick<
+    ChatRequest,
+    "tools" | "toolChoice" | "sampling" | "thinking" | "thinkingFallback" | "responseFormat" | "extraBody"
+  >;
   readonly messagesJson: string;
   /** The sources able to do the call: the cache is asked before one of them is chosen. */
   readonly sources: readonly SourceConfig[];
@@ -32,7 +35,7 @@ export interface CacheKeyInput {
  * null = the request can't be put into canonical form and is therefore not cached.
  */
 export function cacheKey({ request, messagesJson, sources, namespace, salt }: CacheKeyInput): string | null {
-  const { tools, toolChoice, sampling, responseFormat, extraBody } = request;
+  const { tools, toolChoice, sampling, thinking, thinkingFallback, responseFormat, extraBody } = request;
   try {
     const canonical = canonicalJson({
       version: KEY_VERSION,
@@ -43,6 +46,8 @@ export function cacheKey({ request, messagesJson, sources, namespace, salt }: Ca
       tools: tools === undefined || tools.length === 0 ? undefined : tools,
       toolChoice,
       sampling: isEmpty(sampling) ? undefined : sampling,
+      thinking,
+      thinkingFallback: thinking === undefined ? undefined : thinkingFallback,
       responseFormat,
       extraBody: ofTheAnswer(extraBody),
     });
@@ -64,8 +69,8 @@ const members = new WeakMap<SourceConfig, string>();
 function memberOf(source: SourceConfig): string {
   let member = members.get(source);
   if (member === undefined) {
-    const { model, profile, extraBody } = source;
-    member = canonicalJson({ model, profile, extraBody: ofTheAnswer(extraBody) });
+    const { model, profile, thinking, extraBody } = source;
+    member = canonicalJson({ model, profile, thinking, extraBody: ofTheAnswer(extraBody) });
     members.set(source, member);
   }
   return member;

@@ -50,12 +50,25 @@ export const SAMPLING_KEYS = [
   "topP",
 ] as const satisfies readonly (keyof Sampling)[];
 
+/** false = don't think, true = think; a level such as "low", "medium" or "high"; or a number of tokens to think with. */
+export type Thinking = boolean | string | { readonly budgetTokens: number };
+
+/** What may be done when a source lacks the level or budget asked for. */
+export type ThinkingFallback = "nearest";
+
 /** One call, as the caller writes it. Never mutated. */
 export interface ChatRequest {
   readonly messages: readonly ChatMessage[];
   /** Narrows the call to sources with this configured model. */
   readonly model?: string;
   readonly sampling?: Sampling;
+  /**
+   * Translated by the source's profile; sources that can't do it are left out. Default: the source's own `thinking`,
+   * else nothing is said and the model does what it does.
+   */
+  readonly thinking?: Thinking;
+  /** `nearest`: another level or budget will do. Never thinking instead of none, nor none instead of thinking. */
+  readonly thinkingFallback?: ThinkingFallback;
   readonly tools?: readonly unknown[];
   readonly toolChoice?: unknown;
   /**

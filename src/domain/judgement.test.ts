@@ -34,7 +34,7 @@ test.each([
   [
     "a refused parameter of ours",
     rejectedWith("unsupported_param", { droppedByUs: true }),
-    "param_dropped",
+    "param_repaired",
     "alive",
     "rejected",
   ],

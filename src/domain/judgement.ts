@@ -11,7 +11,7 @@ export type FailureClass =
   | "dead"
   | "transient"
   | "stale_socket"
-  | "param_dropped";
+  | "param_repaired";
 
 export interface Judgement {
   readonly failure: FailureClass;
@@ -22,7 +22,7 @@ export interface Judgement {
 
 const REJECTED: Judgement = { failure: "rejected", outcome: "alive", recordOutcome: "rejected" };
 const REJECTED_BY_MODEL: Judgement = { failure: "rejected_by_model", outcome: "alive", recordOutcome: "rejected" };
-const PARAM_DROPPED: Judgement = { failure: "param_dropped", outcome: "alive", recordOutcome: "rejected" };
+const PARAM_REPAIRED: Judgement = { failure: "param_repaired", outcome: "alive", recordOutcome: "rejected" };
 const INVALID: Judgement = { failure: "invalid", outcome: "success", recordOutcome: "invalid" };
 const RATE_LIMITED: Judgement = { failure: "rate_limited", outcome: "alive", recordOutcome: "rate_limited" };
 const DEAD: Judgement = { failure: "dead", outcome: "dead", recordOutcome: "source_dead" };
@@ -35,7 +35,11 @@ const BY_MODEL: ReadonlySet<string> = new Set(["context_length", "request_too_la
 /** One table from error class to everything that follows from it (spec 02 §1). Unknown errors count as transient. */
 export function judge(error: unknown): Judgement {
   if (RequestRejectedError.isInstance(error)) {
-    if (error.code === "unsupported_param" && error.details?.droppedByUs === true) return PARAM_DROPPED;
+    if (error.code === "unsupported_param" && error.details !== undefined) {
+      const { droppedByUs, renamedTo, streamed, translation } = error.details;
+      if (droppedByUs === true || renamedTo !== undefined || streamed === true) return PARAM_REPAIRED;
+      if (translation === true) return REJECTED_BY_MODEL;
+    }
     return BY_MODEL.has(error.code) ? REJECTED_BY_MODEL : REJECTED;
   }
   if (ResultInvalidError.isInstance(error)) return INVALID;

@@ -1,3 +1,4 @@
+import type { Thinking } from "./chat.js";
 import type { ProviderProfile } from "./profile.js";
 import type { Secret } from "./secret.js";
 
@@ -47,6 +48,8 @@ export interface SourceConfig extends LimitConfig {
   /** A stream without `[DONE]` counts as cut, even with a finish_reason. */
   readonly requireDone: boolean;
   readonly transient400: Transient400;
+  /** For calls that don't say; undefined = nothing is sent. */
+  readonly thinking: Thinking | undefined;
   readonly extraBody: Readonly<Record<string, unknown>>;
   readonly headers: Readonly<Record<string, string>>;
   readonly weight: number;

@@ -41,6 +41,8 @@ export function reasonsFrom(call: Call, passed: readonly Passed[]): Record<strin
   for (const [name, error] of call.deadHere ?? []) {
     reasons[name] ??= { reason: "dead", waitMs: 0, lastError: lastErrorOf(error) };
   }
+  const incapable = call.operation.incapable?.reasons;
+  for (const name in incapable) reasons[name] = incapable[name]!;
   return reasons;
 }
 

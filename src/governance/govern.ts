@@ -91,7 +91,7 @@ export async function ended(call: Call, error: unknown): Promise<unknown> {
 
 /** Sources whose limits this call exceeds are no candidates, however long it waits. */
 function narrowToFitting(call: Call): void {
-  if (call.sources.length === 0) throw call.operation.noneAble?.() ?? noSources(call);
+  if (call.sources.length === 0) throw call.operation.incapable?.refusal() ?? noSources(call);
   for (const source of call.sources) {
     if (fits(call, source)) continue;
     keepSources(call, (candidate) => fits(call, candidate));

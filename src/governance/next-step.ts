@@ -35,12 +35,12 @@ export function nextStep(
   error: Error,
 ): NextStep {
   const oneSend = call.environment.config.retry.maxAttempts === 1;
-  if ((judgement.failure === "stale_socket" || judgement.failure === "param_dropped") && call.resends < MAX_RESENDS) {
+  if ((judgement.failure === "stale_socket" || judgement.failure === "param_repaired") && call.resends < MAX_RESENDS) {
     call.resends += 1;
     return AT_ONCE;
   }
   switch (judgement.failure) {
-    case "param_dropped":
+    case "param_repaired":
     case "rejected":
     case "invalid":
       return THROW;
@@ -58,13 +58,15 @@ export function nextStep(
   }
 }
 
-/** Sources with another model, or with a larger context, are tried once each. */
+/** Sources with another model, with a larger context or, for a dialect that failed, in another dialect are tried once each. */
 function anotherModel(call: Call, failed: SourceConfig, error: Error): NextStep {
   call.lastFailure = error;
-  const overflow = (error as { code?: string }).code === "context_length";
+  const { code } = error as { code?: string };
+  const overflow = code === "context_length";
+  const dialect = code === "unsupported_param";
   keepSources(call, (source) => {
     if (source.name === failed.name) return false;
-    if (source.model !== failed.model) return true;
+    if (source.model !== failed.model || (dialect && source.profile !== failed.profile)) return true;
     return overflow && (source.contextTokens ?? 0) > (failed.contextTokens ?? Infinity);
   });
   return call.sources.length === 0 ? THROW : AT_ONCE;

@@ -1,7 +1,7 @@
 import type { OperationKind } from "../domain/record.js";
 import type { SourceConfig } from "../domain/source.js";
 import type { Usage } from "../domain/usage.js";
-import type { PartialReply, RequestRejectedError } from "../errors.js";
+import type { PartialReply, RequestRejectedError, SourceReasonDetail } from "../errors.js";
 import type { AttemptContext } from "../ports/transport.js";
 import type { Cancellation } from "./cancellation.js";
 
@@ -15,6 +15,8 @@ export interface Operation<Value, Completion> {
   readonly sources: readonly SourceConfig[];
   /** Their names; one array per client and selection, because equal calls are recognised by its identity. */
   readonly candidates: readonly string[];
+  /** Sources that were left out because they can't do this call; null = none. */
+  readonly incapable?: Incapable | null;
   /** Estimated tokens of the prompt alone. */
   readonly promptTokens: number;
   /** Tokens to reserve at admission. */
@@ -32,6 +34,12 @@ export interface Operation<Value, Completion> {
   describeReply(completion: Completion): ReplyFacts;
   /** What arrived before an attempt failed; null when nothing did. */
   describePartial(partial: PartialReply): PartialFacts;
+}
+
+export interface Incapable {
+  readonly reasons: Readonly<Record<string, SourceReasonDetail>>;
+  /** What the call ends with when it has no other source; made at that moment. */
+  readonly refusal: () => RequestRejectedError;
 }
 
 /** A stream that has begun: what the caller gets of it, and the promise of the whole. */

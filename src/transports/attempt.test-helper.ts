@@ -27,6 +27,7 @@ export function testSource(baseUrl: string, overrides: Partial<SourceConfig> = {
     stream: true,
     requireDone: false,
     transient400: "off",
+    thinking: undefined,
     extraBody: {},
     headers: {},
     weight: 1,

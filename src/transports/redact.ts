@@ -22,8 +22,9 @@ function formsOf(secret: string): string[] {
 function secretsOf(source: SourceConfig): string[] {
   const key = source.apiKey.reveal();
   // As a whole header too: in base64 the key inside it looks different.
-  const secrets = key === "none" ? [] : [key, `Bearer ${key}`];
-  for (const [name, value] of Object.entries(source.headers)) {
+  const { auth, query } = source.profile;
+  const secrets = key === "none" ? [] : [key, `${auth.scheme} ${key}`];
+  for (const [name, value] of [...Object.entries(source.headers), ...Object.entries(query)]) {
     if (SECRET_HEADER.test(name)) secrets.push(value, value.replace(/^(Bearer|Basic)\s+/i, ""));
   }
   return secrets.filter((secret) => secret.trim().length >= MIN_SECRET_UNITS);

@@ -1,6 +1,7 @@
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
 import { ResultInvalidError } from "../../src/errors.js";
 import type { ChatAttempt } from "../../src/ports/transport.js";
+import { OBJECT_ONLY, PROMPT_ONLY } from "../support/weak-profiles.js";
 import {
   expectNothingLeft,
   failureOf,
@@ -11,11 +12,6 @@ import {
   simulate,
   simulateOn,
 } from "./harness.js";
-
-vi.mock("../../src/transports/openai/profiles.js", async (original) => {
-  const { withWeakProfiles } = await import("../support/weak-profiles.js");
-  return withWeakProfiles(original);
-});
 
 const schema = { type: "object", properties: { a: { type: "number" } }, required: ["a"] };
 
@@ -156,7 +152,7 @@ describe.each(GOVERNOR_KINDS)("structured() on the loop (%s governor)", (governo
 
 describe("structured() and what a source's profile says", () => {
   it("a strategy that no source can follow is refused before anything is sent, with a row", async () => {
-    const { kernel, client, transport, recorder } = simulate({ sources: [{ profile: "object-only" }] });
+    const { kernel, client, transport, recorder } = simulate({ sources: [{ profile: OBJECT_ONLY }] });
     const error = await failureOf(kernel, client.structured(hi, schema, { strategy: "native" }));
     expect(error).toMatchObject({ name: "RequestRejectedError", code: "unsupported_param", operation: "chat" });
     expect(transport.sends).toHaveLength(0);
@@ -166,7 +162,7 @@ describe("structured() and what a source's profile says", () => {
   it("each source is asked in its own way", async () => {
     const seen: [string, unknown, boolean][] = [];
     const { kernel, client } = simulate({
-      sources: [{}, { profile: "object-only" }, { profile: "prompt-only" }].map((one) => ({
+      sources: [{}, { profile: OBJECT_ONLY }, { profile: PROMPT_ONLY }].map((one) => ({
         ...one,
         maxConcurrency: 1,
       })),

@@ -1,16 +1,9 @@
-/** For `vi.mock` of the built-in profiles: two more, of providers that enforce less. */
+import type { ProfileOptions } from "../../src/index.js";
 
-type ProfilesModule = typeof import("../../src/transports/openai/profiles.js");
-
-export async function withWeakProfiles(original: () => Promise<unknown>): Promise<ProfilesModule> {
-  const actual = (await original()) as ProfilesModule;
-  const openai = actual.profiles.openai!;
-  return {
-    ...actual,
-    profiles: {
-      ...actual.profiles,
-      "object-only": { ...openai, name: "object-only", hosts: [], structuredOutput: ["json_object"] },
-      "prompt-only": { ...openai, name: "prompt-only", hosts: [], structuredOutput: [] },
-    },
-  };
-}
+/** Providers that enforce less than OpenAI. */
+export const OBJECT_ONLY: ProfileOptions = {
+  extends: "openai",
+  name: "object-only",
+  structuredOutput: ["json_object"],
+};
+export const PROMPT_ONLY: ProfileOptions = { extends: "openai", name: "prompt-only", structuredOutput: [] };

@@ -85,7 +85,7 @@ export class ChatAssembler {
   }
 
   get usage(): Usage | null {
-    return normaliseUsage(this.#rawUsage);
+    return normaliseUsage(this.#rawUsage, this.#profile.usage);
   }
 
   get refusal(): string {
@@ -222,7 +222,7 @@ export class ChatAssembler {
   }
 
   #acceptMessage(choice: ChoiceState, message: Fields, whole: boolean): void {
-    const reasoning = readReasoning(message);
+    const reasoning = readReasoning(message, this.#profile.reasoningFields);
     if (reasoning !== "") this.#addThinking(choice, reasoning);
     const { content } = message;
     if (typeof content === "string") this.#addText(choice, content);

@@ -381,8 +381,7 @@ export class ChatExchange implements HttpObserver {
     const { source, context } = this.#attempt;
     const partial = this.#assembler.partial();
     const { ownFields } = this.#attempt;
-    const added = this.#body.added;
-    this.#fail(refusalError(refusal, { source, context, wire: this.#wire, added, ownFields, partial }));
+    this.#fail(refusalError(refusal, { source, context, wire: this.#wire, body: this.#body, ownFields, partial }));
   }
 
   #expired(timer: WatchdogTimer, limitMs: number): void {

@@ -22,7 +22,10 @@ export interface OpenAiChatTransportOptions {
  */
 export function createOpenAiChatTransport(options: OpenAiChatTransportOptions): ChatTransport {
   const http = createHttpClient(options.proxyEnv);
-  const wireOf = createSourceWires({ path: "/chat/completions", accept: "text/event-stream, application/json" });
+  const wireOf = createSourceWires({
+    pathOf: ({ profile }) => profile.chatPath,
+    accept: "text/event-stream, application/json",
+  });
   return {
     complete(attempt: ChatAttempt): Promise<ChatCompletion> {
       const { context, source, request } = attempt;
@@ -32,8 +35,9 @@ export function createOpenAiChatTransport(options: OpenAiChatTransportOptions): 
           return;
         }
         const wire = wireOf(source);
-        const body = buildWireBody(request, attempt.messagesJson, attempt.stream, source, wire.dropped);
-        new ChatExchange(attempt, wire, body, resolve, reject).start(http);
+        const sent = wire.mustStream && !attempt.stream ? { ...attempt, stream: true } : attempt;
+        const body = buildWireBody(request, attempt.messagesJson, sent.stream, source, wire);
+        new ChatExchange(sent, wire, body, resolve, reject).start(http);
       });
     },
     close: () => http.close(),

@@ -1,4 +1,4 @@
-import type { SourceConfig } from "../../domain/source.js";
+import type { SourceConfig, Transient400 } from "../../domain/source.js";
 import {
   type ErrorCode,
   type PartialReply,
@@ -12,6 +12,7 @@ import type { Redact } from "../redact.js";
 import { type HeaderLookup, parseRetryAfterMs } from "../retry-after.js";
 import * as rules from "./classify-rules.js";
 import { type Fault, parseJson, readFault } from "./fault.js";
+import { profileCode, resetMomentMs } from "./profile-errors.js";
 
 /** One refusal, as seen on the wire. */
 export interface Refusal {
@@ -145,19 +146,13 @@ interface Seen {
   readonly fault: Fault | undefined;
 }
 
-function profileCode({ profile }: SourceConfig, codes: readonly string[]): ErrorCode | undefined {
-  const known = codes.find((code) => Object.hasOwn(profile.errorCodes, code));
-  return known === undefined ? undefined : profile.errorCodes[known];
+function isTransientPattern(status: number, text: string, transient400: Transient400): boolean {
+  return status === 400 && transient400 instanceof RegExp && text.search(transient400) !== -1;
 }
 
-function decideCode({ status, embedded, subject, text, fault }: Seen, source: SourceConfig): ErrorCode {
-  const { transient400 } = source;
-  if (status === 400 && transient400 instanceof RegExp && text.search(transient400) !== -1) {
-    return serviceCode(status, subject);
-  }
+function decideCode({ status, embedded, subject, text, fault }: Seen, transient400: Transient400): ErrorCode {
+  if (isTransientPattern(status, text, transient400)) return serviceCode(status, subject);
   const codes = fault?.codes ?? [];
-  const ofProfile = profileCode(source, codes);
-  if (ofProfile !== undefined) return ofProfile;
   if (isTooLargeForTier(status, subject)) return "request_too_large_for_tier";
   const strong = rules.codeFromWords(codes);
   const account = status < 500 || embedded ? accountCode(subject) : undefined;
@@ -211,9 +206,17 @@ export function classify(refusal: Refusal, source: SourceConfig, wallNowMs: numb
   const fault = refusal.fault ?? readFault(parseJson(text));
   const status = embedded ? embeddedStatus(fault?.codes ?? []) : refusal.statusCode;
   const subject = wordingSubject(fault, text);
-  let code = decideCode({ status, embedded, subject, text, fault }, source);
-  const limited = code === "rate_limit" || status === 429 || status === 529;
-  const retryAfterMs = parseRetryAfterMs({ header, body: text, wallNowMs, rateLimited: limited });
+  const { profile, transient400 } = source;
+  const codes = fault?.codes ?? [];
+  const ofProfile = isTransientPattern(status, text, transient400)
+    ? undefined
+    : profileCode(profile, { status, codes, subject, text, header });
+  let code = ofProfile ?? decideCode({ status, embedded, subject, text, fault }, transient400);
+  // What a profile calls an overload is one, whatever the status.
+  const limited = code === "rate_limit" || (ofProfile === undefined && (status === 429 || status === 529));
+  const retryAfterMs =
+    parseRetryAfterMs({ header, body: text, wallNowMs, rateLimited: limited }) ??
+    resetMomentMs(profile, subject, wallNowMs);
   if (limited && TRANSIENT_CODES.has(code) && retryAfterMs !== null) {
     const ceilingMs = rules.QUOTA_WORD.test(subject) ? LONGEST_QUOTA_WAIT_MS : LONGEST_RATE_LIMIT_MS;
     if (retryAfterMs > ceilingMs) code = "quota";

@@ -28,7 +28,7 @@ type Fields = Record<string, unknown>;
  */
 export function createOpenAiEmbeddingTransport(options: OpenAiChatTransportOptions): EmbeddingTransport {
   const http = createHttpClient(options.proxyEnv);
-  const wireOf = createSourceWires({ path: "/embeddings", accept: "application/json" });
+  const wireOf = createSourceWires({ pathOf: () => "/embeddings", accept: "application/json" });
   return {
     embed(attempt) {
       const { context, source } = attempt;
@@ -38,11 +38,11 @@ export function createOpenAiEmbeddingTransport(options: OpenAiChatTransportOptio
           return;
         }
         const wire = wireOf(source);
-        const { json, added } = bodyOf(attempt, wire);
+        const body = bodyOf(attempt, wire);
         const refused = (refusal: Refusal) =>
-          refusalError(refusal, { source, context, wire, added, refine: refineVerdict });
+          refusalError(refusal, { source, context, wire, body, refine: refineVerdict });
         const read = (answer: WholeBody) => readAnswer(answer, attempt, refused);
-        const send = { source, context, wire, body: json, maxBytes: MAX_EMBEDDING_BYTES, read, refused };
+        const send = { source, context, wire, body: body.json, maxBytes: MAX_EMBEDDING_BYTES, read, refused };
         new WholeAnswerExchange(send, resolve, reject).start(http);
       });
     },
@@ -51,7 +51,7 @@ export function createOpenAiEmbeddingTransport(options: OpenAiChatTransportOptio
 }
 
 const ENCODING_ADDED: readonly string[] = ["encoding_format"];
-const NONE_ADDED: readonly string[] = [];
+const NONE: readonly string[] = [];
 
 /** The body of one attempt; the caller's `dimensions` are never left out. */
 function bodyOf({ source, inputJson, dimensions }: EmbeddingAttempt, { dropped }: SourceWire): WireBody {
@@ -59,7 +59,9 @@ function bodyOf({ source, inputJson, dimensions }: EmbeddingAttempt, { dropped }
   let json = `{"model":${JSON.stringify(source.model)},"input":${inputJson}`;
   if (dimensions !== undefined) json += `,"dimensions":${dimensions}`;
   if (asksBase64) json += ',"encoding_format":"base64"';
-  return { json: `${json}}`, added: asksBase64 ? ENCODING_ADDED : NONE_ADDED };
+  const added = asksBase64 ? ENCODING_ADDED : NONE;
+  // Nothing else of it is the gateway's own choice.
+  return { json: `${json}}`, added, streamed: true, limitName: undefined, thinking: NONE };
 }
 
 function readAnswer(

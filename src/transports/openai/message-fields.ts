@@ -38,8 +38,14 @@ export function readContent(
   }
 }
 
-/** Reasoning fields in order of trust; only one of them is taken, since some servers send the same text twice. */
-export function readReasoning(message: Fields): string {
+const NO_FIELDS: readonly string[] = [];
+
+/** Reasoning fields in order of trust, the profile's own first; only one of them is taken, since some servers send the same text twice. */
+export function readReasoning(message: Fields, ownFields: readonly string[] = NO_FIELDS): string {
+  for (const field of ownFields) {
+    const text = textOf(message[field]);
+    if (text !== "") return text;
+  }
   if (typeof message.reasoning_content === "string" && message.reasoning_content !== "")
     return message.reasoning_content;
   const { reasoning } = message;

@@ -6,12 +6,18 @@ import { testSource } from "../attempt.test-helper.js";
 import { profiles } from "./profiles.js";
 import { buildWireBody } from "./request.js";
 
+const NOTHING_KNOWN = { dropped: new Set<string>(), names: {} };
 const messages = [{ role: "user", content: "hi", vendor_knob: 1 }];
 
 function wire(request: Partial<ChatRequest> = {}, source: Partial<SourceConfig> = {}, stream = false) {
   const config = testSource("http://127.0.0.1/v1", source);
   const full = { messages, ...request };
-  return JSON.parse(buildWireBody(full, JSON.stringify(full.messages), stream, config, new Set()).json);
+  return JSON.parse(
+    buildWireBody(full, JSON.stringify(full.messages), stream, config, {
+      ...NOTHING_KNOWN,
+      names: config.profile.parameterNames,
+    }).json,
+  );
 }
 
 describe("wire body", () => {
@@ -28,7 +34,7 @@ describe("wire body", () => {
   it("reuses the messages verbatim", () => {
     const source = testSource("http://127.0.0.1/v1");
     const odd = '[ {"role":"user","content":"1.0" } ]';
-    expect(buildWireBody({ messages }, odd, false, source, new Set()).json).toContain(`"messages":${odd}`);
+    expect(buildWireBody({ messages }, odd, false, source, NOTHING_KNOWN).json).toContain(`"messages":${odd}`);
   });
 
   it("maps sampling to the wire names, renamed by the profile", () => {
@@ -78,7 +84,7 @@ describe("wire body", () => {
   it("a caller's own stream_options stay, and nothing counts as ours", () => {
     const source = testSource("http://127.0.0.1/v1");
     const request = { messages, extraBody: { stream_options: { include_usage: false } } };
-    const body = buildWireBody(request, "[]", true, source, new Set());
+    const body = buildWireBody(request, "[]", true, source, NOTHING_KNOWN);
     expect(JSON.parse(body.json).stream_options).toEqual({ include_usage: false });
     expect(body.added).toEqual([]);
   });

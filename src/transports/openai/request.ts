@@ -1,7 +1,9 @@
 import type { ChatRequest, Sampling } from "../../domain/chat.js";
-import type { ProviderProfile } from "../../domain/profile.js";
+import type { ParameterNames } from "../../domain/profile.js";
 import type { SourceConfig } from "../../domain/source.js";
+import { removeThinking } from "../../domain/vendor-thinking.js";
 import { RequestRejectedError } from "../../errors.js";
+import { thinkingFields } from "./thinking-fields.js";
 
 /** Builds the wire body. The caller's objects are read, never changed. */
 
@@ -32,6 +34,19 @@ export interface WireBody {
   readonly json: string;
   /** Names of the fields that WE added, which a source may refuse. */
   readonly added: readonly string[];
+  readonly streamed: boolean;
+  /** The name that `sampling.maxTokens` went by; undefined without one. */
+  readonly limitName: string | undefined;
+  /** Top-level fields that ask for thinking as the call wishes it. */
+  readonly thinking: readonly string[];
+}
+
+/** What is known of a source beyond its configuration. */
+export interface WireMemory {
+  /** Fields of ours that it has refused. */
+  readonly dropped: ReadonlySet<string>;
+  /** Wire names by its profile and by what it has said. */
+  readonly names: ParameterNames;
 }
 
 function isPlainObject(value: unknown): value is Fields {
@@ -58,12 +73,12 @@ function layOver(target: Fields, over: Readonly<Fields>, depth = 0): void {
   }
 }
 
-function layCallFields(fields: Fields, request: ChatRequest, profile: ProviderProfile): void {
+function layCallFields(fields: Fields, request: ChatRequest, names: ParameterNames): void {
   const { sampling } = request;
   if (sampling !== undefined) {
     for (const [name, usual] of WIRE_NAMES as ReadonlyMap<keyof Sampling, string>) {
       const value = sampling[name];
-      if (value !== undefined) fields[profile.parameterNames[name] ?? usual] = value;
+      if (value !== undefined) fields[names[name] ?? usual] = value;
     }
   }
   if (request.tools !== undefined && request.tools.length > 0) fields.tools = request.tools;
@@ -88,11 +103,20 @@ function withoutOwnSwitches(fields: Fields): void {
   fields.response_format = wire;
 }
 
-function wireFields(request: ChatRequest, source: SourceConfig): Fields {
+function wireFields(
+  request: ChatRequest,
+  source: SourceConfig,
+  names: ParameterNames,
+  thinking: Readonly<Fields> | undefined,
+): Fields {
   const fields: Fields = {};
   refuseReserved(source.extraBody, `EXTRA_BODY of ${source.name}`);
   layOver(fields, source.extraBody);
-  layCallFields(fields, request, source.profile);
+  if (thinking !== undefined) {
+    removeThinking(fields);
+    layOver(fields, thinking);
+  }
+  layCallFields(fields, request, names);
   if (request.extraBody !== undefined) {
     refuseReserved(request.extraBody, "extraBody");
     layOver(fields, request.extraBody);
@@ -108,36 +132,22 @@ function hasFields(fields: Readonly<Fields>): boolean {
 
 /** Nearly every call has nothing but messages and sampling; its body needs no object to be laid out and serialised. */
 function isPlain(request: ChatRequest, source: SourceConfig): boolean {
-  const { tools, toolChoice, responseFormat, extraBody } = request;
+  const { tools, toolChoice, responseFormat, extraBody, thinking } = request;
+  if (thinking !== undefined || source.thinking !== undefined) return false;
   if (toolChoice !== undefined || responseFormat !== undefined || extraBody !== undefined) return false;
   return (tools === undefined || tools.length === 0) && !hasFields(source.extraBody);
 }
 
-function samplingText(sampling: Sampling | undefined, { parameterNames }: ProviderProfile): string {
+function samplingText(sampling: Sampling | undefined, names: ParameterNames): string {
   let text = "";
   for (const name in sampling) {
     const usual = WIRE_NAMES.get(name);
     const value = sampling[name as keyof Sampling];
     if (usual === undefined || value === undefined) continue;
     const json = typeof value === "number" ? String(value) : JSON.stringify(value);
-    text += `,"${parameterNames[name as keyof Sampling] ?? usual}":${json}`;
+    text += `,"${names[name as keyof Sampling] ?? usual}":${json}`;
   }
   return text;
-}
-
-/** The fields behind the messages, each with its comma in front. */
-function fieldsText(request: ChatRequest, stream: boolean, asksUsage: boolean, source: SourceConfig): string {
-  const { profile } = source;
-  if (isPlain(request, source)) {
-    const text = samplingText(request.sampling, profile);
-    if (!stream) return text;
-    return `${text},"stream":true${asksUsage ? ',"stream_options":{"include_usage":true}' : ""}`;
-  }
-  const fields = wireFields(request, source);
-  if (stream) fields.stream = true;
-  if (asksUsage) fields.stream_options ??= { include_usage: true };
-  const json = JSON.stringify(fields);
-  return json === "{}" ? "" : `,${json.slice(1, -1)}`;
 }
 
 const NONE_ADDED: readonly string[] = [];
@@ -145,22 +155,41 @@ const USAGE_ADDED: readonly string[] = ["stream_options"];
 
 /**
  * The body of one attempt. `messagesJson` is used as it is, so that the messages are serialised once per call.
- * Precedence: call > source EXTRA_BODY. `dropped` = fields of ours that this source has refused before.
- * Throws RequestRejectedError when the call's fields can't be serialised.
+ * Precedence: call > source EXTRA_BODY > the source's default of thinking.
+ * Throws RequestRejectedError when the call's fields can't be serialised or its thinking can't be translated.
  */
 export function buildWireBody(
   request: ChatRequest,
   messagesJson: string,
   stream: boolean,
   source: SourceConfig,
-  dropped: ReadonlySet<string>,
+  { dropped, names }: WireMemory,
 ): WireBody {
   const ownUsage = request.extraBody?.stream_options ?? source.extraBody.stream_options;
   const asksUsage = stream && source.profile.streamOptions && ownUsage === undefined && !dropped.has("stream_options");
+  const added = asksUsage ? USAGE_ADDED : NONE_ADDED;
+  const limitName = request.sampling?.maxTokens === undefined ? undefined : (names.maxTokens ?? "max_tokens");
+  const head = `{"model":${JSON.stringify(source.model)},"messages":${messagesJson}`;
+  if (isPlain(request, source)) {
+    const text = samplingText(request.sampling, names);
+    const streaming = asksUsage ? ',"stream":true,"stream_options":{"include_usage":true}}' : ',"stream":true}';
+    return {
+      json: `${head}${text}${stream ? streaming : "}"}`,
+      added,
+      streamed: stream,
+      limitName,
+      thinking: NONE_ADDED,
+    };
+  }
   try {
-    const rest = fieldsText(request, stream, asksUsage, source);
-    const json = `{"model":${JSON.stringify(source.model)},"messages":${messagesJson}${rest}}`;
-    return { json, added: asksUsage ? USAGE_ADDED : NONE_ADDED };
+    const thinking = thinkingFields(request, source);
+    const fields = wireFields(request, source, names, thinking);
+    if (stream) fields.stream = true;
+    if (asksUsage) fields.stream_options ??= { include_usage: true };
+    const json = JSON.stringify(fields);
+    const rest = json === "{}" ? "" : `,${json.slice(1, -1)}`;
+    const asked = thinking === undefined ? NONE_ADDED : Object.keys(thinking);
+    return { json: `${head}${rest}}`, added, streamed: stream, limitName, thinking: asked };
   } catch (error) {
     if (RequestRejectedError.isInstance(error)) throw error;
     throw new RequestRejectedError(`the request can't be written as JSON: ${(error as Error).message}`, {

@@ -1,3 +1,5 @@
+import { modelMatches } from "../../domain/model-pattern.js";
+import type { ParameterNames } from "../../domain/profile.js";
 import type { SourceConfig } from "../../domain/source.js";
 import { SourceDeadError } from "../../errors.js";
 import { isSafeHeader } from "../http.js";
@@ -13,12 +15,18 @@ export interface SourceWire {
   readonly redact: Redact;
   /** Fields of ours that this source has refused. */
   readonly dropped: Set<string>;
+  /** Wire names of the parameters, by its profile and by what it has asked for. */
+  names: ParameterNames;
+  /** It answers nothing but streams. */
+  mustStream: boolean;
+  /** Names it has refused, so that two of them aren't tried in turns. */
+  readonly givenUp: Set<string>;
 }
 
 /** What one kind of call asks for, and where. */
 export interface WireTarget {
-  /** Appended to the source's base URL. */
-  readonly path: string;
+  /** What is appended to a source's base URL. */
+  readonly pathOf: (source: SourceConfig) => string;
   /** The `accept` header. */
   readonly accept: string;
 }
@@ -46,14 +54,16 @@ function sourceHeaders(source: SourceConfig, accept: string): string[] {
     ["user-agent", "polygateway"],
   ]);
   if (key !== "none") {
-    if (!isSafeHeader("authorization", key)) {
+    const { header, scheme } = source.profile.auth;
+    const value = scheme === "" ? key : `${scheme} ${key}`;
+    if (!isSafeHeader(header, value)) {
       throw dead(
         source,
         "auth",
         "the API key holds a line break, control or non-latin character; set it again without it",
       );
     }
-    byName.set("authorization", `Bearer ${key}`);
+    byName.set(header.toLowerCase(), value);
   }
   for (const [name, value] of Object.entries(source.headers)) {
     if (!isSafeHeader(name, value)) {
@@ -73,16 +83,31 @@ function addressOf(source: SourceConfig): URL {
   throw dead(source, "endpoint_not_found", "BASE_URL must begin with http:// or https://; nothing was sent");
 }
 
+function queryOf(source: SourceConfig, url: URL): string {
+  const query = new URLSearchParams(url.search);
+  for (const [name, value] of Object.entries(source.profile.query)) query.set(name, value);
+  const text = query.toString();
+  return text === "" ? "" : `?${text}`;
+}
+
+function namesOf({ profile, model }: SourceConfig): ParameterNames {
+  const rules = profile.parameters.filter((rule) => rule.names !== undefined && modelMatches(rule.models, model));
+  return Object.assign({}, profile.parameterNames, ...rules.map((rule) => rule.names)) as ParameterNames;
+}
+
 /** Throws SourceDeadError when the source's address or credentials can't be put on the wire. */
-function prepare(source: SourceConfig, { path, accept }: WireTarget): SourceWire {
+function prepare(source: SourceConfig, { pathOf, accept }: WireTarget): SourceWire {
   const url = addressOf(source);
   return {
     origin: url.origin,
-    path: `${url.pathname.replace(/\/+$/, "")}${path}${url.search}`,
+    path: `${url.pathname.replace(/\/+$/, "")}${pathOf(source)}${queryOf(source, url)}`,
     headers: sourceHeaders(source, accept),
     sendsCallId: !Object.keys(source.headers).some((name) => name.toLowerCase() === CALL_ID_HEADER),
     redact: createRedactor(source),
     dropped: new Set(),
+    names: namesOf(source),
+    mustStream: false,
+    givenUp: new Set(),
   };
 }
 

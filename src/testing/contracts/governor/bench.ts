@@ -69,6 +69,7 @@ export function sourceConfig(name: string, overrides: Partial<SourceConfig> = {}
     stream: true,
     requireDone: false,
     transient400: "off",
+    thinking: undefined,
     extraBody: {},
     headers: {},
     weight: 1,
