@@ -25,6 +25,7 @@ import { SqliteRecorder } from "./telemetry/sqlite.js";
 import { createWorkerId } from "./telemetry/worker-id.js";
 import { createOpenAiChatTransport } from "./transports/openai/chat.js";
 import { profileFor, profiles } from "./transports/openai/profiles.js";
+import { proxySecrets } from "./transports/pool.js";
 import { createRedactor } from "./transports/redact.js";
 
 function cacheFor(options: GatewayOptions, environment: GovernEnvironment): ChatCache | null {
@@ -74,13 +75,9 @@ export class GatewayClient {
     const worker = createWorkerId(this.#runtime);
     this.governor = governorFor(options.governor, config, this.#runtime);
     this.#dispatcher = shareDispatcher(this.governor, config, this.#runtime, worker);
-    this.#telemetry = telemetryFor(options, resolved, this.#runtime, worker);
-    this.#transport =
-      options.transport ??
-      createOpenAiChatTransport({
-        runtime: this.#runtime,
-        proxyEnv: options.proxyEnv ?? proxyEnvOf(processEnv()),
-      });
+    const proxyEnv = options.proxyEnv ?? proxyEnvOf(processEnv());
+    this.#telemetry = telemetryFor(options, resolved, this.#runtime, worker, proxySecrets(proxyEnv));
+    this.#transport = options.transport ?? createOpenAiChatTransport({ runtime: this.#runtime, proxyEnv });
     const environment = {
       config,
       runtime: this.#runtime,
@@ -236,12 +233,13 @@ function telemetryFor(
   { config, telemetry }: ResolvedScope,
   runtime: Runtime,
   worker: string,
+  secrets: readonly string[],
 ): TelemetryEmitter | null {
   const given = options.telemetry ?? "none";
   if (given === "none") return null;
   const recorders = Array.isArray(given) ? (given as readonly Recorder[]) : [given as Recorder];
   if (recorders.length === 0) return null;
-  const redact = createRedactor(...config.sources);
+  const redact = createRedactor(config.sources, secrets);
   return createTelemetry({ recorders, runtime, worker, redact, ...telemetry });
 }
 

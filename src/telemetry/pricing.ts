@@ -1,6 +1,6 @@
-import { readFileSync } from "node:fs";
 import type { Usage } from "../domain/usage.js";
 import { ConfigError, type ConfigProblem } from "../errors.js";
+import { NoRegularFile, readRegularFile } from "../regular-file.js";
 import { nanosToNumber } from "./columns.js";
 import { isLiteLlmEntry, readLiteLlmEntry } from "./litellm-prices.js";
 import { priceKeys } from "./price-keys.js";
@@ -140,9 +140,10 @@ export class PricingTable {
 function readPriceFile(path: string): PriceList {
   let text: string;
   try {
-    text = readFileSync(path, "utf8");
+    text = readRegularFile(path);
   } catch (error) {
-    const problem = `can't be read (${(error as NodeJS.ErrnoException).code ?? String(error)})`;
+    const reason = (error as NodeJS.ErrnoException).code ?? String(error);
+    const problem = error instanceof NoRegularFile ? error.problem : `can't be read (${reason})`;
     throw new ConfigError([{ key: path, problem, remedy: "Give the path of a readable JSON file with prices" }]);
   }
   try {
@@ -172,8 +173,18 @@ function readPrices(list: unknown, key: string): PriceBook {
     if (price !== null) rates.set(model, price);
     else if (isForeign) skipped += 1;
   }
-  if (problems.length > 0) throw new ConfigError(problems);
+  if (problems.length > 0) throw new ConfigError(firstOf(problems, key));
   return { rates, skipped };
+}
+
+/** Thousands of faulty entries are one mistake, and nobody reads them all. */
+const MOST_PROBLEMS = 20;
+
+function firstOf(problems: readonly ConfigProblem[], key: string): readonly ConfigProblem[] {
+  const more = problems.length - MOST_PROBLEMS;
+  if (more <= 1) return problems;
+  const rest = { key, problem: `… and ${more} more problems of this kind`, remedy: FORM };
+  return [...problems.slice(0, MOST_PROBLEMS), rest];
 }
 
 function isLiteLlm(entry: unknown): boolean {

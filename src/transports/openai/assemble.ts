@@ -2,6 +2,9 @@ import type { ChatChoice, ChatEvent, FinishReason } from "../../domain/chat.js";
 import type { ProviderProfile } from "../../domain/profile.js";
 import type { Usage } from "../../domain/usage.js";
 import type { PartialReply } from "../../errors.js";
+import { MAX_PARSED_BYTES, parsedBytes } from "../json-weight.js";
+import { flattened } from "../text-pile.js";
+import * as limits from "./answer-limits.js";
 import { normaliseFinishReason, rawFinishReason } from "./finish-reason.js";
 import { type Fields, isFields, joinLogprobs, readContent, readReasoning } from "./message-fields.js";
 import { splitReasoning, TagScanner } from "./reasoning-tags.js";
@@ -36,11 +39,17 @@ export class ChatAssembler {
   #running = 0;
   #rawUsage: unknown;
   #yielded: FrameYield = "nothing";
+  /** What the answer takes so far: see answer-limits.ts. */
+  #weight = 0;
+  #pieces = 0;
+  #calls = 0;
+  #logprobBytes = 0;
+  #kind: "text" | "thinking" | undefined;
   modelReported: string | null = null;
   /** Frames that brought a token; what a timeout message counts. */
   deltas = 0;
-  /** UTF-16 units kept so far. */
-  units = 0;
+  /** Why nothing more of this answer is accepted; undefined while it is within its limits. */
+  excess: string | undefined;
 
   constructor(profile: ProviderProfile, idPrefix: string, emit?: Emit) {
     this.#profile = profile;
@@ -48,14 +57,14 @@ export class ChatAssembler {
     this.#emit = emit;
   }
 
-  /** One stream frame. */
-  acceptFrame(frame: Fields): FrameYield {
+  /** One stream frame; `data` = its text. */
+  acceptFrame(frame: Fields, data: string): FrameYield {
     this.#yielded = "nothing";
     this.#readHead(frame);
     const { choices } = frame;
     if (Array.isArray(choices)) {
-      for (let position = 0; position < choices.length; position += 1)
-        this.#acceptChoice(choices[position], position, false);
+      for (let position = 0; position < choices.length && this.excess === undefined; position += 1)
+        this.#acceptChoice(choices[position], position, data);
     }
     const yielded = this.#yielded as FrameYield;
     if (yielded === "token") this.deltas += 1;
@@ -66,9 +75,9 @@ export class ChatAssembler {
   acceptBody(body: Fields): void {
     this.#readHead(body);
     if (!Array.isArray(body.choices)) return;
-    body.choices.forEach((choice, position) => {
-      this.#acceptChoice(choice, position, true);
-    });
+    for (let position = 0; position < body.choices.length && this.excess === undefined; position += 1) {
+      this.#acceptChoice(body.choices[position], position, null);
+    }
   }
 
   get hasChoices(): boolean {
@@ -180,7 +189,11 @@ export class ChatAssembler {
   }
 
   #choiceAt(index: number): ChoiceState {
+    // Nearly always they come in order.
+    const expected = this.#choices[index];
+    if (expected?.index === index) return expected;
     for (const choice of this.#choices) if (choice.index === index) return choice;
+    if (this.#choices.length === limits.MAX_CHOICES) this.excess ??= `more than ${limits.MAX_CHOICES} choices`;
     const choice: ChoiceState = {
       index,
       text: "",
@@ -202,8 +215,10 @@ export class ChatAssembler {
     return choice;
   }
 
-  #acceptChoice(raw: unknown, position: number, whole: boolean): void {
+  /** `data` = the text of the stream frame; null for a choice of a whole body. */
+  #acceptChoice(raw: unknown, position: number, data: string | null): void {
     if (!isFields(raw)) return;
+    const whole = data === null;
     const choice = this.#choiceAt(typeof raw.index === "number" ? raw.index : position);
     const isDelta = isFields(raw.delta);
     const message = isDelta ? raw.delta : raw.message;
@@ -212,8 +227,7 @@ export class ChatAssembler {
     if (isFields(message) && !repeats) this.#acceptMessage(choice, message, whole || !isDelta);
     else if (typeof raw.text === "string") this.#addText(choice, raw.text);
     if (raw.usage !== undefined) this.#readUsage(raw.usage);
-    if (raw.logprobs !== undefined && raw.logprobs !== null)
-      choice.logprobs = joinLogprobs(choice.logprobs, raw.logprobs);
+    if (raw.logprobs !== undefined && raw.logprobs !== null) this.#addLogprobs(choice, raw.logprobs, data);
     const finish = rawFinishReason(raw.finish_reason);
     if (finish === null) return;
     if (choice.rawFinish === null) this.#running -= 1;
@@ -235,37 +249,77 @@ export class ChatAssembler {
     }
     if (typeof message.refusal === "string" && message.refusal !== "") {
       choice.refusal += message.refusal;
-      this.units += message.refusal.length;
       this.#yielded = "token";
+      this.#grow(message.refusal, limits.DELTA_WEIGHT);
     }
-    if (Array.isArray(message.tool_calls)) {
-      for (const call of message.tool_calls) this.#addCall(choice, call, whole);
+    const { tool_calls: calls } = message;
+    if (Array.isArray(calls)) {
+      for (let at = 0; at < calls.length && this.excess === undefined; at += 1) this.#addCall(choice, calls[at], whole);
     }
     if (isFields(message.function_call)) this.#addCall(choice, { index: 0, function: message.function_call }, whole);
+  }
+
+  /** Where thought and text take turns, each delta becomes an event of its own. */
+  #growBy(kind: "text" | "thinking", text: string): void {
+    this.#grow(text, this.#kind === kind ? limits.DELTA_WEIGHT : limits.EVENT_WEIGHT);
+    this.#kind = kind;
+  }
+
+  #grow(text: string, more: number): void {
+    this.#weight += text.length + more;
+    if (this.#weight > limits.MAX_ANSWER_BYTES) {
+      this.excess ??= `more than ${limits.MAX_ANSWER_BYTES} characters of text, or that much in small pieces`;
+    }
+    this.#pieces += 1;
+    if (this.#pieces % limits.PIECES_PER_BLOCK === 0) this.#compact();
+  }
+
+  #compact(): void {
+    for (const choice of this.#choices) {
+      choice.text = flattened(choice.text);
+      choice.thinking = flattened(choice.thinking);
+      choice.refusal = flattened(choice.refusal);
+      choice.calls?.compact();
+    }
+  }
+
+  #countCall(): void {
+    this.#calls += 1;
+    if (this.#calls > limits.MAX_TOOL_CALLS) this.excess ??= `more than ${limits.MAX_TOOL_CALLS} tool calls`;
+  }
+
+  /** Those of a whole body were counted with the body. */
+  #addLogprobs(choice: ChoiceState, logprobs: unknown, data: string | null): void {
+    if (data !== null) this.#logprobBytes += parsedBytes(data);
+    if (this.#logprobBytes > MAX_PARSED_BYTES) {
+      this.excess ??= `more than ${MAX_PARSED_BYTES} bytes of log probabilities`;
+    } else choice.logprobs = joinLogprobs(choice.logprobs, logprobs);
   }
 
   #addText(choice: ChoiceState, text: string): void {
     if (text === "") return;
     choice.text += text;
-    this.units += text.length;
     this.#yielded = "token";
+    this.#growBy("text", text);
     choice.scanner?.push(text, choice.thinking === "");
   }
 
   #addThinking(choice: ChoiceState, text: string): void {
     if (text === "") return;
     choice.thinking += text;
-    this.units += text.length;
     this.#yielded = "token";
+    this.#growBy("thinking", text);
     if (this.#emit !== undefined && choice.index === 0) this.#emit({ type: "thinking-delta", text });
   }
 
   #addCall(choice: ChoiceState, raw: unknown, whole: boolean): void {
     if (!isFields(raw)) return;
     choice.calls ??= new ToolCallCollector(`${this.#idPrefix}${choice.index === 0 ? "" : `${choice.index}_`}`);
+    const { size } = choice.calls;
     const delta = whole ? choice.calls.addWhole(raw) : choice.calls.addDelta(raw);
-    this.units += delta.argumentsDelta.length;
+    if (choice.calls.size > size) this.#countCall();
     this.#yielded = "token";
+    this.#grow(delta.argumentsDelta, limits.EVENT_WEIGHT + delta.call.name.length + delta.call.id.length);
     if (this.#emit !== undefined && choice.index === 0) this.#emitCall(choice.calls, delta, this.#emit);
   }
 

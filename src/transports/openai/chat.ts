@@ -2,7 +2,7 @@ import type { ChatCompletion } from "../../domain/chat.js";
 import type { Runtime } from "../../ports/runtime.js";
 import type { ChatAttempt, ChatTransport } from "../../ports/transport.js";
 import { createHttpClient } from "../http.js";
-import type { ProxyEnvironment } from "../pool.js";
+import { type ProxyEnvironment, proxySecrets } from "../pool.js";
 import { ChatExchange } from "./attempt.js";
 import { buildWireBody } from "./request.js";
 import { createSourceWires } from "./source-wire.js";
@@ -22,7 +22,7 @@ export interface OpenAiChatTransportOptions {
  */
 export function createOpenAiChatTransport(options: OpenAiChatTransportOptions): ChatTransport {
   const http = createHttpClient(options.proxyEnv);
-  const wireOf = createSourceWires();
+  const wireOf = createSourceWires(proxySecrets(options.proxyEnv ?? {}));
   return {
     complete(attempt: ChatAttempt): Promise<ChatCompletion> {
       const { context, source, request } = attempt;

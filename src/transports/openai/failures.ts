@@ -16,6 +16,11 @@ export function cutStream(input: JudgeInput): TransientError {
   return transientEnd(input, nothing ? "empty" : "truncated", `${what}${received(input)}`);
 }
 
+/** More than the limits allow (answer-limits.ts, json-weight.ts): nothing of it is used. */
+export function tooMuch(input: JudgeInput, what: string): TransientError {
+  return transientEnd(input, "malformed", what);
+}
+
 /** Says which timer, after how long, and how much had arrived. */
 export function timedOut(input: JudgeInput, timer: WatchdogTimer, limitMs: number): TransientError {
   const code = timer === "end" ? "timeout" : timer;
@@ -29,13 +34,14 @@ export function timedOut(input: JudgeInput, timer: WatchdogTimer, limitMs: numbe
 
 export function htmlPage(input: JudgeInput, chunk: Buffer): SourceDeadError {
   const { sourceName, statusCode, redact } = input;
-  const title = /<title[^>]{0,80}>([^<]{0,200})</i.exec(chunk.toString("utf8", 0, 4_096))?.[1]?.trim();
+  const page = redact(chunk.toString("utf8"));
+  const title = /<title[^>]{0,80}>([^<]{0,200})</i.exec(page.slice(0, 4_096))?.[1]?.trim();
   const what = `${statusCode} with an HTML page instead of an answer: a wrong BASE_URL, or a portal in between`;
   return new SourceDeadError(composeMessage(sourceName, "model or endpoint not found", what), {
     code: "endpoint_not_found",
     sourceName,
     statusCode,
-    ...(title === undefined || title === "" ? {} : { upstreamMessage: redact(title) }),
+    ...(title === undefined || title === "" ? {} : { upstreamMessage: title }),
   });
 }
 

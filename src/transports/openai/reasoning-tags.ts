@@ -66,6 +66,8 @@ export class TagScanner {
   readonly #tags: TagPairs;
   readonly #sink: TagSink;
   #state: "start" | "thinking" | "after" | "text" = "start";
+  /** White space at the very start: kept apart, so that it isn't looked through again with each piece. */
+  #blank = "";
   #held = "";
   #close = "";
 
@@ -87,16 +89,23 @@ export class TagScanner {
   }
 
   end(): void {
-    if (this.#held !== "") this.#sink(this.#state === "thinking" ? "thinking" : "text", this.#held);
+    const rest = this.#blank + this.#held;
+    if (rest !== "") this.#sink(this.#state === "thinking" ? "thinking" : "text", rest);
+    this.#blank = "";
     this.#held = "";
     this.#state = "text";
   }
 
   #decide(orphans: boolean): void {
     const text = this.#held.trimStart();
+    if (text.length < this.#held.length) {
+      this.#blank += this.#held.slice(0, this.#held.length - text.length);
+      this.#held = text;
+    }
     for (const [open, close] of this.#tags) {
       if (!text.startsWith(open)) continue;
       this.#state = "thinking";
+      this.#blank = "";
       this.#close = close;
       this.#held = text.slice(open.length);
       return;
@@ -111,6 +120,7 @@ export class TagScanner {
     const thinking = text.slice(0, orphan.at).trim();
     if (thinking !== "") this.#sink("thinking", thinking);
     this.#state = "after";
+    this.#blank = "";
     this.#held = text.slice(orphan.at + orphan.close.length);
   }
 

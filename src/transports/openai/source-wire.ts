@@ -62,24 +62,25 @@ function addressOf(source: SourceConfig): URL {
 }
 
 /** Throws SourceDeadError when the source's address or credentials can't be put on the wire. */
-function prepare(source: SourceConfig): SourceWire {
+function prepare(source: SourceConfig, secrets: readonly string[]): SourceWire {
   const url = addressOf(source);
   return {
     origin: url.origin,
     path: `${url.pathname.replace(/\/+$/, "")}${CHAT_PATH}${url.search}`,
     headers: headersOf(source),
     sendsCallId: !Object.keys(source.headers).some((name) => name.toLowerCase() === CALL_ID_HEADER),
-    redact: createRedactor(source),
+    redact: createRedactor([source], secrets),
     dropped: new Set(),
   };
 }
 
-export function createSourceWires(): (source: SourceConfig) => SourceWire {
+/** `secrets` = what else no text may show, as a proxy's password. */
+export function createSourceWires(secrets: readonly string[] = []): (source: SourceConfig) => SourceWire {
   const wires = new WeakMap<SourceConfig, SourceWire>();
   return (source) => {
     let wire = wires.get(source);
     if (wire === undefined) {
-      wire = prepare(source);
+      wire = prepare(source, secrets);
       wires.set(source, wire);
     }
     return wire;
