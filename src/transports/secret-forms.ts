@@ -63,17 +63,15 @@ function hexDigits(value: number, length: number): string {
   return digits.replace(/[a-f]/g, (digit) => `[${digit}${digit.toUpperCase()}]`);
 }
 
-/** One UTF-16 unit, plain or escaped; no two alternatives begin alike, so that nothing is ever tried twice. */
+/** One UTF-16 unit, escaped or plain. Of two that begin alike the longer comes first; each is tried once at a place. */
 function unitPattern(character: string): string {
   const unit = character.charCodeAt(0);
-  const escapes = [
-    quoted(character),
-    `\\\\{1,8}(?:u${hexDigits(unit, 4)}${unit < 256 ? `|x${hexDigits(unit, 2)}` : ""})`,
-  ];
-  if (unit < 128) escapes.push(`%(?:25){0,3}${hexDigits(unit, 2)}`);
-  escapes.push(`&#(?:0{0,6}${unit}|[xX]0{0,6}${hexDigits(unit, 1)});`);
-  if (character === '"' || character === "/" || character === "\\") escapes.push(`\\\\{1,8}${quoted(character)}`);
-  return `(?:${escapes.join("|")})`;
+  const inByte = unit < 256 ? `|x${hexDigits(unit, 2)}` : "";
+  const patterns = [`\\\\{1,8}(?:u${hexDigits(unit, 4)}${inByte})`];
+  if (unit < 128) patterns.push(`%(?:25){0,3}${hexDigits(unit, 2)}`);
+  patterns.push(`&#(?:0{0,6}${unit}|[xX]0{0,6}${hexDigits(unit, 1)});`);
+  if (character === '"' || character === "/") patterns.push(`\\\\{1,8}${quoted(character)}`);
+  return `(?:${[...patterns, quoted(character)].join("|")})`;
 }
 
 /** Beyond latin-1 no header value goes; longer values are found by their first characters. */
