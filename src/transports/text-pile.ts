@@ -23,6 +23,7 @@ export class TextPile {
 
   /** The whole text; the pile is empty afterwards. Linear in the text, however many pieces it came in. */
   take(): string {
+    if (this.isEmpty) return "";
     const text = [...this.#blocks, ...this.#pieces].join("");
     this.#blocks = [];
     this.#pieces = [];

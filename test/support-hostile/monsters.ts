@@ -98,21 +98,11 @@ export function makeMonsters(): Monster[] {
       code: "malformed",
     },
     {
-      name: "an endless thought in tiny deltas",
-      respond: endless(SSE_HEAD, "", frame({ index: 0, delta: { reasoning_content: "x" } })),
-      code: "malformed",
-    },
-    {
       name: "thought and text in turn without end",
       respond: endless(SSE_HEAD, "", frame({ index: 0, delta: { reasoning_content: "y" } }) + delta("x")),
       code: "malformed",
     },
     { name: "endless blanks before the text", respond: endless(SSE_HEAD, "", delta(" ")), code: "malformed" },
-    {
-      name: "an endless refusal",
-      respond: endless(SSE_HEAD, "", frame({ index: 0, delta: { refusal: "x" } })),
-      code: "malformed",
-    },
     {
       name: "a million tiny deltas",
       respond: poured(SSE_HEAD, function* () {
@@ -305,5 +295,29 @@ export function makeMonsters(): Monster[] {
       code: "malformed",
       timeoutMs: 2_000,
     },
+  ];
+}
+
+/** Answers that are allowed and grow with `count`: each once took quadratic work, or easily could. */
+export function growing(): readonly (readonly [name: string, count: number, respond: (count: number) => RawRespond])[] {
+  const stream = (piece: (index: number) => string) => (count: number) =>
+    poured(SSE_HEAD, function* () {
+      yield* numbered(count, piece);
+      yield FINISH;
+    });
+  const logprobs = { content: [{ token: "x", logprob: -0.5, bytes: [120], top_logprobs: [] }] };
+  const nameless = (index: number) => ({ function: { name: "f", arguments: index === 0 ? '["a"' : ',"a"' } });
+  return [
+    ["tiny deltas", 100_000, stream(() => delta("x"))],
+    ["blanks before the text", 100_000, stream(() => delta(" "))],
+    ["log probabilities", 20_000, stream(() => frame({ index: 0, delta: { content: "x" }, logprobs }))],
+    ["data lines of one event", 400_000, (count) => poured(SSE_HEAD, () => numbered(count, () => "data:1\n"))],
+    [
+      "pieces of a call without index",
+      30_000,
+      stream((at) => frame({ index: 0, delta: { tool_calls: [nameless(at)] } })),
+    ],
+    ["tool calls", 1_000, stream((index) => toolDelta(index, "{}"))],
+    ["an unfinished line", 1_900_000, (count) => poured(`${SSE_HEAD}data: "`, () => numbered(count, () => "x"))],
   ];
 }

@@ -8,11 +8,11 @@ export const MAX_ANSWER_BYTES = 16 * 1_024 * 1_024;
 /** Bytes of an error body that are read before the connection is dropped (spec 02 "Body digest"). */
 export const MAX_ERROR_BODY_BYTES = 64 * 1_024;
 /** A delta weighs this much more than its text: a million tokens of one letter each are still an answer. */
-export const DELTA_WEIGHT = 8;
+export const DELTA_WEIGHT = 12;
 /** The same for a delta that a consumer gets as an event of its own. */
 export const EVENT_WEIGHT = 96;
 /** Over all choices. */
 export const MAX_TOOL_CALLS = 4_096;
 export const MAX_CHOICES = 1_024;
 /** After this many deltas their texts are made one block. */
-export const PIECES_PER_BLOCK = 16_384;
+export const PIECES_PER_BLOCK = 4_096;

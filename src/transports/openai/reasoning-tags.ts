@@ -1,3 +1,5 @@
+import { TextPile } from "../text-pile.js";
+
 /** Reasoning that a model writes into its answer, between tags at the very start of the message (spec 03 "Content"). */
 
 export type TagPairs = readonly (readonly [open: string, close: string])[];
@@ -67,7 +69,7 @@ export class TagScanner {
   readonly #sink: TagSink;
   #state: "start" | "thinking" | "after" | "text" = "start";
   /** White space at the very start: kept apart, so that it isn't looked through again with each piece. */
-  #blank = "";
+  readonly #blanks = new TextPile();
   #held = "";
   #close = "";
 
@@ -89,9 +91,8 @@ export class TagScanner {
   }
 
   end(): void {
-    const rest = this.#blank + this.#held;
+    const rest = this.#blanks.take() + this.#held;
     if (rest !== "") this.#sink(this.#state === "thinking" ? "thinking" : "text", rest);
-    this.#blank = "";
     this.#held = "";
     this.#state = "text";
   }
@@ -99,13 +100,13 @@ export class TagScanner {
   #decide(orphans: boolean): void {
     const text = this.#held.trimStart();
     if (text.length < this.#held.length) {
-      this.#blank += this.#held.slice(0, this.#held.length - text.length);
+      this.#blanks.add(this.#held.slice(0, this.#held.length - text.length));
       this.#held = text;
     }
     for (const [open, close] of this.#tags) {
       if (!text.startsWith(open)) continue;
       this.#state = "thinking";
-      this.#blank = "";
+      this.#blanks.take();
       this.#close = close;
       this.#held = text.slice(open.length);
       return;
@@ -120,7 +121,7 @@ export class TagScanner {
     const thinking = text.slice(0, orphan.at).trim();
     if (thinking !== "") this.#sink("thinking", thinking);
     this.#state = "after";
-    this.#blank = "";
+    this.#blanks.take();
     this.#held = text.slice(orphan.at + orphan.close.length);
   }
 
