@@ -8,7 +8,7 @@ import { SqliteRecorder } from "../src/telemetry/sqlite.js";
 import { makeFolder, startCli } from "./cli-harness.js";
 import { call, type Way } from "./support/calls.js";
 import { chatBody, DONE_EVENT, deltaEvent } from "./support/recording-server.js";
-import { canary, everythingOf, formsOf, json, leaksIn } from "./support-hostile/canary.js";
+import { canary, echoesOf, everythingOf, formsOf, json, leaksIn } from "./support-hostile/canary.js";
 import { JSON_HEAD, type RawRespond, SSE_HEAD, startRawServer, statusHead } from "./support-hostile/raw-server.js";
 
 /**
@@ -37,9 +37,9 @@ const HEADERS = {
 const folder = mkdtempSync(join(tmpdir(), "polygateway-secrets-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-const ECHO = SECRETS.flatMap(formsOf)
-  .filter((form) => form.length > 16)
-  .join(" ");
+/** What a provider was sent, or may have seen on the way. */
+const SENT = [SLOTS.key, SLOTS.header, SLOTS.plain, SLOTS.basic, SLOTS.cookie, SLOTS.proxy];
+const ECHO = SENT.flatMap(echoesOf).join(" ");
 const quoted = JSON.stringify(ECHO).slice(1, -1);
 const cut = `${"p".repeat(4_085)}${SLOTS.key}`;
 

@@ -4,13 +4,15 @@ const SECRET_NAME = /key|auth|token|secret|cookie|pass|cred|sign|session/i;
 /** One long word of letters and digits is a credential until somebody says otherwise; a title or an address is not. */
 const KEY_LIKE = /^(?=.*\d)[A-Za-z0-9+/_=.~-]{16,}$/;
 
+const SCHEME = /^(?:Bearer|Basic|Token|ApiKey)\s{1,8}/i;
+
 export function isSecretHeader(name: string, value: string): boolean {
-  return SECRET_NAME.test(name) || KEY_LIKE.test(value.trim());
+  return SECRET_NAME.test(name) || SCHEME.test(value) || KEY_LIKE.test(value.trim());
 }
 
 /** The value, what stands behind its scheme, the password in a Basic one, and each cookie's value. */
 export function secretsInHeader(value: string): string[] {
-  const bare = value.replace(/^(?:Bearer|Basic|Token|ApiKey)\s{1,8}/i, "");
+  const bare = value.replace(SCHEME, "");
   const secrets = [value, bare];
   if (/^Basic\s/i.test(value)) {
     const decoded = Buffer.from(bare, "base64").toString("utf8");

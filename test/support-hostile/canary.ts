@@ -7,6 +7,21 @@ export function canary(slot: string): string {
   return `sk-CANARY-${slot}-7f3a91c05be2`;
 }
 
+/** As a provider may send it back, whole. */
+export function echoesOf(secret: string): string[] {
+  const bytes = Buffer.from(secret);
+  return [
+    secret,
+    bytes.toString("hex"),
+    bytes.toString("base64"),
+    bytes.toString("base64url"),
+    Buffer.from(`Bearer ${secret}`).toString("base64"),
+    [...secret].map((letter) => `\\u00${letter.charCodeAt(0).toString(16)}`).join(""),
+    [...secret].map((letter) => `%${letter.charCodeAt(0).toString(16)}`).join(""),
+  ];
+}
+
+/** What would give it away. */
 export function formsOf(secret: string): string[] {
   const bytes = Buffer.from(secret);
   return [

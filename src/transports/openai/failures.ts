@@ -57,8 +57,16 @@ export function brokenConnection(input: JudgeInput, { code, message, cause }: Ht
     sourceName,
     ...(statusCode === 0 ? {} : { statusCode }),
     ...(partial === undefined ? {} : { partial }),
-    ...(cause === undefined ? {} : { cause }),
+    ...(cause === undefined ? {} : { cause: plainCause(cause, redact) }),
   });
+}
+
+/** The library's errors carry pieces of the answer (`data` of a parser's error): name, message and code are all we pass on. */
+function plainCause(cause: unknown, redact: (text: string) => string): Error {
+  const { name, message, code } = cause as Partial<NodeJS.ErrnoException>;
+  const plain = new Error(redact(String(message ?? cause)));
+  if (typeof name === "string") Object.defineProperty(plain, "name", { value: name, configurable: true });
+  return code === undefined ? plain : Object.assign(plain, { code });
 }
 
 /** Whatever an answer holds, the failure stays inside the taxonomy. */
@@ -70,6 +78,6 @@ export function unreadable(input: JudgeInput, error: unknown): PolyGatewayError 
     code: "malformed",
     sourceName,
     statusCode,
-    cause: error,
+    cause: plainCause(error, redact),
   });
 }
