@@ -189,7 +189,7 @@ describe("names", () => {
 describe("numbers", () => {
   test("one version everywhere", () => {
     expect(VERSION).toBe(manifest.version);
-    expect(/^## (\S+)/m.exec(read("CHANGELOG.md"))?.[1]).toBe(manifest.version);
+    expect(/^## (\d\S+)/m.exec(read("CHANGELOG.md"))?.[1]).toBe(manifest.version);
     const tarballs = read("README.md").match(/polygateway-\d[\w.-]*\.tgz/g) ?? [];
     expect(new Set(tarballs)).toEqual(new Set([`polygateway-${manifest.version}.tgz`]));
   });

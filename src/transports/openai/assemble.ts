@@ -2,9 +2,9 @@ import type { ChatChoice, ChatEvent, FinishReason } from "../../domain/chat.js";
 import type { ProviderProfile } from "../../domain/profile.js";
 import type { Usage } from "../../domain/usage.js";
 import type { PartialReply } from "../../errors.js";
-import { MAX_PARSED_BYTES, parsedBytes } from "../json-weight.js";
-import { flattened } from "../text-pile.js";
-import * as limits from "./answer-limits.js";
+import { DELTA_WEIGHT, EVENT_WEIGHT } from "./answer-limits.js";
+import { AnswerWeight } from "./answer-weight.js";
+import { type ChoiceState, compactChoice, newChoice } from "./choice-state.js";
 import { normaliseFinishReason, rawFinishReason } from "./finish-reason.js";
 import { type Fields, isFields, joinLogprobs, readContent, readReasoning } from "./message-fields.js";
 import { splitReasoning, TagScanner } from "./reasoning-tags.js";
@@ -18,19 +18,6 @@ export type Emit = (event: ChatEvent) => void;
 /** What a frame brought: a token (content, thinking, tool), only usage or an end, or nothing. */
 export type FrameYield = "token" | "progress" | "nothing";
 
-interface ChoiceState {
-  readonly index: number;
-  /** Content as it came, tags and all. */
-  text: string;
-  /** Reasoning that came in a field or part of its own. */
-  thinking: string;
-  refusal: string;
-  calls: ToolCallCollector | undefined;
-  rawFinish: string | null;
-  logprobs: unknown;
-  scanner: TagScanner | undefined;
-}
-
 export class ChatAssembler {
   readonly #profile: ProviderProfile;
   readonly #idPrefix: string;
@@ -39,17 +26,10 @@ export class ChatAssembler {
   #running = 0;
   #rawUsage: unknown;
   #yielded: FrameYield = "nothing";
-  /** What the answer takes so far: see answer-limits.ts. */
-  #weight = 0;
-  #pieces = 0;
-  #calls = 0;
-  #logprobBytes = 0;
-  #kind: "text" | "thinking" | undefined;
+  readonly #weight = new AnswerWeight();
   modelReported: string | null = null;
   /** Frames that brought a token; what a timeout message counts. */
   deltas = 0;
-  /** Why nothing more of this answer is accepted; undefined while it is within its limits. */
-  excess: string | undefined;
 
   constructor(profile: ProviderProfile, idPrefix: string, emit?: Emit) {
     this.#profile = profile;
@@ -78,6 +58,11 @@ export class ChatAssembler {
     for (let position = 0; position < body.choices.length && this.excess === undefined; position += 1) {
       this.#acceptChoice(body.choices[position], position, null);
     }
+  }
+
+  /** Why nothing more of this answer is accepted; undefined while it is within its limits. */
+  get excess(): string | undefined {
+    return this.#weight.excess;
   }
 
   get hasChoices(): boolean {
@@ -193,17 +178,8 @@ export class ChatAssembler {
     const expected = this.#choices[index];
     if (expected?.index === index) return expected;
     for (const choice of this.#choices) if (choice.index === index) return choice;
-    if (this.#choices.length === limits.MAX_CHOICES) this.excess ??= `more than ${limits.MAX_CHOICES} choices`;
-    const choice: ChoiceState = {
-      index,
-      text: "",
-      thinking: "",
-      refusal: "",
-      calls: undefined,
-      rawFinish: null,
-      logprobs: undefined,
-      scanner: undefined,
-    };
+    this.#weight.addChoice(this.#choices.length + 1);
+    const choice = newChoice(index);
     if (this.#emit !== undefined && index === 0) {
       const emit = this.#emit;
       choice.scanner = new TagScanner(this.#profile.reasoningTags, (kind, text) => {
@@ -250,7 +226,7 @@ export class ChatAssembler {
     if (typeof message.refusal === "string" && message.refusal !== "") {
       choice.refusal += message.refusal;
       this.#yielded = "token";
-      this.#grow(message.refusal, limits.DELTA_WEIGHT);
+      if (this.#weight.add(message.refusal, DELTA_WEIGHT)) this.#compact();
     }
     const { tool_calls: calls } = message;
     if (Array.isArray(calls)) {
@@ -259,48 +235,20 @@ export class ChatAssembler {
     if (isFields(message.function_call)) this.#addCall(choice, { index: 0, function: message.function_call }, whole);
   }
 
-  /** Where thought and text take turns, each delta becomes an event of its own. */
-  #growBy(kind: "text" | "thinking", text: string): void {
-    this.#grow(text, this.#kind === kind ? limits.DELTA_WEIGHT : limits.EVENT_WEIGHT);
-    this.#kind = kind;
-  }
-
-  #grow(text: string, more: number): void {
-    this.#weight += text.length + more;
-    if (this.#weight > limits.MAX_ANSWER_BYTES) {
-      this.excess ??= `more than ${limits.MAX_ANSWER_BYTES} characters of text, or that much in small pieces`;
-    }
-    this.#pieces += 1;
-    if (this.#pieces % limits.PIECES_PER_BLOCK === 0) this.#compact();
-  }
-
   #compact(): void {
-    for (const choice of this.#choices) {
-      choice.text = flattened(choice.text);
-      choice.thinking = flattened(choice.thinking);
-      choice.refusal = flattened(choice.refusal);
-      choice.calls?.compact();
-    }
-  }
-
-  #countCall(): void {
-    this.#calls += 1;
-    if (this.#calls > limits.MAX_TOOL_CALLS) this.excess ??= `more than ${limits.MAX_TOOL_CALLS} tool calls`;
+    for (const choice of this.#choices) compactChoice(choice);
   }
 
   /** Those of a whole body were counted with the body. */
   #addLogprobs(choice: ChoiceState, logprobs: unknown, data: string | null): void {
-    if (data !== null) this.#logprobBytes += parsedBytes(data);
-    if (this.#logprobBytes > MAX_PARSED_BYTES) {
-      this.excess ??= `more than ${MAX_PARSED_BYTES} bytes of log probabilities`;
-    } else choice.logprobs = joinLogprobs(choice.logprobs, logprobs);
+    if (data === null || this.#weight.addLogprobs(data)) choice.logprobs = joinLogprobs(choice.logprobs, logprobs);
   }
 
   #addText(choice: ChoiceState, text: string): void {
     if (text === "") return;
     choice.text += text;
     this.#yielded = "token";
-    this.#growBy("text", text);
+    if (this.#weight.addText("text", text)) this.#compact();
     choice.scanner?.push(text, choice.thinking === "");
   }
 
@@ -308,7 +256,7 @@ export class ChatAssembler {
     if (text === "") return;
     choice.thinking += text;
     this.#yielded = "token";
-    this.#growBy("thinking", text);
+    if (this.#weight.addText("thinking", text)) this.#compact();
     if (this.#emit !== undefined && choice.index === 0) this.#emit({ type: "thinking-delta", text });
   }
 
@@ -317,9 +265,10 @@ export class ChatAssembler {
     choice.calls ??= new ToolCallCollector(`${this.#idPrefix}${choice.index === 0 ? "" : `${choice.index}_`}`);
     const { size } = choice.calls;
     const delta = whole ? choice.calls.addWhole(raw) : choice.calls.addDelta(raw);
-    if (choice.calls.size > size) this.#countCall();
+    if (choice.calls.size > size) this.#weight.addCall();
     this.#yielded = "token";
-    this.#grow(delta.argumentsDelta, limits.EVENT_WEIGHT + delta.call.name.length + delta.call.id.length);
+    const more = EVENT_WEIGHT + delta.call.name.length + delta.call.id.length;
+    if (this.#weight.add(delta.argumentsDelta, more)) this.#compact();
     if (this.#emit !== undefined && choice.index === 0) this.#emitCall(choice.calls, delta, this.#emit);
   }
 
