@@ -3,7 +3,7 @@
 //   npm test -- --quick           types, lint and tests, without coverage and package checks
 //   npm test -- src/domain -t gcra   other arguments go to vitest (and imply --quick)
 import { spawn } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, relative, sep } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -36,23 +36,46 @@ const REQUIRED_IN_PACKAGE = ["dist/index.js", "dist/index.d.ts", "dist/cli.js", 
 const SHIPPED = /^(dist\/|assets\/|README[^/]*\.md$|CHANGELOG\.md$|LICENSE$|package\.json$)/;
 
 const temp = mkdtempSync(join(tmpdir(), "polygateway-test-"));
-const totals = { passed: 0, failed: 0, skipped: 0 };
+const totals = { passed: 0, failed: 0, skipped: 0, leaks: [] };
 
 // ── Running things ──────────────────────────────────────────────────────────────────────────────────────────────────
 
+/**
+ * What the tests put in every place of a secret begins like this (test/support-hostile/canary.ts). None of it may stand in
+ * the run's output or in a file that it leaves behind.
+ */
+const CANARY = /sk-canary-(?:[a-z0-9]+-)?[0-9a-f]{8}/i;
+
+function leaksIn(place, text) {
+  const found = CANARY.exec(text)?.[0];
+  // A test's own title may name the kind of secret, never its value.
+  if (found !== undefined) totals.leaks.push(`${place}: ${found.slice(0, 14)}…`);
+}
+
+function searchFolder(folder) {
+  for (const entry of readdirSync(folder, { withFileTypes: true, recursive: true })) {
+    if (!entry.isFile()) continue;
+    const path = join(entry.parentPath ?? entry.path, entry.name);
+    leaksIn(path, readFileSync(path, "latin1"));
+  }
+}
+
 /** Runs a Node program in the repository. `show`: its output is the user's; else it is kept and shown on failure. */
-function node(args, { show = false, input } = {}) {
+function node(args, { show = false, input, env = process.env } = {}) {
   return new Promise((resolve, reject) => {
     const child = spawn(process.execPath, args, {
       cwd: ROOT,
-      stdio: [input === undefined ? "ignore" : "pipe", show ? "inherit" : "pipe", show ? "inherit" : "pipe"],
+      env,
+      stdio: [input === undefined ? "ignore" : "pipe", "pipe", "pipe"],
     });
     let output = "";
-    child.stdout?.on("data", (chunk) => {
+    child.stdout.on("data", (chunk) => {
       output += chunk;
+      if (show) process.stdout.write(chunk);
     });
-    child.stderr?.on("data", (chunk) => {
+    child.stderr.on("data", (chunk) => {
       output += chunk;
+      if (show) process.stderr.write(chunk);
     });
     child.stdin?.end(input);
     child.on("error", reject);
@@ -87,7 +110,13 @@ async function tests() {
   const report = join(temp, "vitest.json");
   const args = [tool("vitest"), "run", "--reporter=default", "--reporter=json", `--outputFile.json=${report}`];
   if (!QUICK) args.push("--coverage");
-  const { ok, ended } = await node([...args, ...VITEST_ARGS], { show: true });
+  // Temporary files of the tests go where they can be searched.
+  const places = join(temp, "files");
+  mkdirSync(places);
+  const env = { ...process.env, TMPDIR: places, ...(process.stdout.isTTY ? { FORCE_COLOR: "1" } : {}) };
+  const { ok, ended, output } = await node([...args, ...VITEST_ARGS], { show: true, env });
+  leaksIn("output of the tests", output);
+  searchFolder(places);
   let counts;
   try {
     counts = JSON.parse(readFileSync(report, "utf8"));
@@ -97,6 +126,7 @@ async function tests() {
   totals.passed += counts.numPassedTests;
   totals.failed += counts.numFailedTests;
   totals.skipped += counts.numPendingTests + counts.numTodoTests;
+  if (totals.leaks.length > 0) throw new Error(`a secret leaked:\n  ${totals.leaks.join("\n  ")}`);
   if (ok) return;
   const files = counts.testResults.filter((result) => result.status === "failed");
   const names = files.map((result) => `  ${relative(ROOT, result.name)}`);

@@ -19,6 +19,7 @@ import { JsonlRecorder } from "./telemetry/jsonl.js";
 import { PricingTable } from "./telemetry/pricing.js";
 import { SqliteRecorder } from "./telemetry/sqlite.js";
 import { createWorkerId } from "./telemetry/worker-id.js";
+import { proxySecrets } from "./transports/pool.js";
 import { createRedactor } from "./transports/redact.js";
 
 /** The scope's state plus what waits in this process (spec 11). */
@@ -60,9 +61,9 @@ export class Assembly<Transport extends { close(): Promise<void> }> implements C
     this.config = config;
     this.governor = governorFor(options.governor, config, runtime);
     this.#dispatcher = shareDispatcher(this.governor, config, runtime, worker);
-    this.#telemetry = telemetryFor(options, resolved, runtime, worker);
-    this.transport =
-      options.transport ?? createTransport({ runtime, proxyEnv: options.proxyEnv ?? proxyEnvOf(processEnv()) });
+    const proxyEnv = options.proxyEnv ?? proxyEnvOf(processEnv());
+    this.#telemetry = telemetryFor(options, resolved, runtime, worker, proxySecrets(proxyEnv));
+    this.transport = options.transport ?? createTransport({ runtime, proxyEnv });
     this.environment = {
       config,
       runtime,
@@ -172,12 +173,13 @@ function telemetryFor(
   { config, telemetry }: ResolvedScope,
   runtime: Runtime,
   worker: string,
+  secrets: readonly string[],
 ): TelemetryEmitter | null {
   const given = options.telemetry ?? "none";
   if (given === "none") return null;
   const recorders = Array.isArray(given) ? (given as readonly Recorder[]) : [given as Recorder];
   if (recorders.length === 0) return null;
-  const redact = createRedactor(...config.sources);
+  const redact = createRedactor(config.sources, secrets);
   return createTelemetry({ recorders, runtime, worker, redact, ...telemetry });
 }
 

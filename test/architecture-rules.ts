@@ -11,6 +11,7 @@ const LOWER = [
   "structured",
   "version",
   "gather-bounded",
+  "regular-file",
 ];
 
 /** Layer (a folder of src, or a file right in it) → the other layers it may import. */
@@ -18,13 +19,14 @@ export const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   errors: [],
   version: [],
   "gather-bounded": [],
+  "regular-file": [],
   domain: ["errors"],
   ports: ["domain", "errors"],
   governance: INNER,
   backends: INNER,
   transports: INNER,
-  telemetry: INNER,
-  config: INNER,
+  telemetry: [...INNER, "regular-file"],
+  config: [...INNER, "regular-file"],
   structured: INNER,
   clients: LOWER,
   // The composition root in two files: what all clients share, and the clients themselves.

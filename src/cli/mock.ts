@@ -1,5 +1,5 @@
-import { readFileSync } from "node:fs";
 import { type Command, Option } from "commander";
+import { readRegularFile } from "../regular-file.js";
 import type { SimulatedProviderOptions } from "../testing/provider/options.js";
 import type { SimulatedProvider, UpstreamScript } from "../testing/provider/server.js";
 import { CliError } from "./failure.js";
@@ -21,7 +21,7 @@ const STOP_GRACE_MS = 5_000;
 
 function readScripts(path: string, parse: (text: string) => UpstreamScript[]): UpstreamScript[] {
   try {
-    return parse(readFileSync(path, "utf8"));
+    return parse(readRegularFile(path));
   } catch (error) {
     throw new CliError(`--script ${path} can't be used: ${error instanceof Error ? error.message : String(error)}`);
   }

@@ -24,7 +24,7 @@ function summary(code: keyof typeof SUMMARIES, issues: readonly AnswerIssue[]): 
 
 /** A model may have been told a credential and say it again: it is taken out before anything is quoted or cut. */
 function withoutSecrets(completion: ChatCompletion, source: SourceConfig): ChatCompletion {
-  const redact = createRedactor(source);
+  const redact = createRedactor([source]);
   return { ...completion, content: redact(completion.content), thinking: redact(completion.thinking) };
 }
 

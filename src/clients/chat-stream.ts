@@ -4,6 +4,7 @@ import { Cancellation } from "../governance/cancellation.js";
 import { OpenedStream } from "../governance/operation.js";
 import { onSignal } from "../governance/signal-hub.js";
 import type { ChatAttempt, ChatSink, ChatTransport } from "../ports/transport.js";
+import { flattened } from "../transports/text-pile.js";
 import { checkSignal } from "./chat-request.js";
 
 /**
@@ -28,6 +29,8 @@ export type RunStream = (
 
 /** Beyond this many unread events the socket is paused. */
 const HIGH_WATER_EVENTS = 256;
+/** After this many pieces a joined text is made one block. */
+const PIECES_PER_BLOCK = 4_096;
 const ENDED: IteratorResult<ChatEvent> = { done: true, value: undefined };
 
 interface PendingRead {
@@ -52,6 +55,8 @@ class GovernedChatStream implements ChatStream {
   readonly #run: RunStream;
   readonly #cancellation = new Cancellation();
   readonly #queue: ChatEvent[] = [];
+  /** Events that were joined with the one before. */
+  #joined = 0;
   #head = 0;
   /** Reads that came before their event. */
   readonly #reading: PendingRead[] = [];
@@ -109,10 +114,22 @@ class GovernedChatStream implements ChatStream {
   }
 
   #deliver(events: readonly ChatEvent[]): void {
-    for (const event of events) this.#queue.push(event);
+    for (const event of events) if (!this.#joinsLast(event)) this.#queue.push(event);
     while (this.#reading.length > 0 && this.#head < this.#queue.length) {
       this.#reading.shift()!.resolve({ done: false, value: this.#takeEvent() });
     }
+  }
+
+  /** While nobody reads, nothing holds the provider back: texts that follow each other are kept as one. */
+  #joinsLast(event: ChatEvent): boolean {
+    if (this.#iterated || (event.type !== "text-delta" && event.type !== "thinking-delta")) return false;
+    const last = this.#queue.length - 1;
+    const before = this.#queue[last];
+    if (before?.type !== event.type) return false;
+    this.#joined += 1;
+    const text = before.text + event.text;
+    this.#queue[last] = { type: event.type, text: this.#joined % PIECES_PER_BLOCK === 0 ? flattened(text) : text };
+    return true;
   }
 
   #takeEvent(): ChatEvent {

@@ -1,6 +1,6 @@
-import { readFileSync, statSync } from "node:fs";
 import { parseEnv } from "node:util";
 import { ConfigError, type ConfigProblem } from "../errors.js";
+import { NoRegularFile, readRegularFile } from "../regular-file.js";
 
 export interface DotEnv {
   readonly values: Readonly<Record<string, string>>;
@@ -59,10 +59,7 @@ const MAX_FILE_BYTES = 16 * 1_024 * 1_024;
 
 export function readText(path: string): string {
   try {
-    // A device may never end, and no configuration is this long.
-    const { size } = statSync(path);
-    if (statSync(path).isCharacterDevice() || size > MAX_FILE_BYTES) throw new Error("not a configuration file");
-    return readFileSync(path, "utf8");
+    return readRegularFile(path, MAX_FILE_BYTES);
   } catch (error) {
     throw new ConfigError([unreadable(path, error)]);
   }
@@ -76,6 +73,7 @@ const REASONS: Readonly<Record<string, string>> = {
 
 export function unreadable(path: string, error: unknown): ConfigProblem {
   const code = (error as NodeJS.ErrnoException | undefined)?.code ?? "";
-  const problem = REASONS[code] ?? `can't be read${code === "" ? "" : ` (${code})`}`;
+  const own = error instanceof NoRegularFile ? error.problem : undefined;
+  const problem = own ?? REASONS[code] ?? `can't be read${code === "" ? "" : ` (${code})`}`;
   return { key: path, problem, remedy: "Give the path of a readable file." };
 }

@@ -1,4 +1,4 @@
-import { maskSecret, Secret } from "../domain/secret.js";
+import { hideValues, maskSecret, Secret } from "../domain/secret.js";
 import type { Field } from "./field.js";
 import { checkThinking, THINKING_ACCEPTED } from "./thinking-value.js";
 
@@ -132,7 +132,7 @@ function checkHeaders(value: unknown): Checked {
     if (HEADER_VALUE_FORBIDDEN.test(content))
       return { problem: `has a value for "${name}" that no HTTP header can carry` };
   }
-  return checked;
+  return { value: hideValues(checked.value as object) };
 }
 
 /** `seconds`: durations as the environment writes them; `ms`: as the constructor takes them. */

@@ -32,3 +32,11 @@ export class Secret {
     return `Secret(${maskSecret(this.#value)})`;
   }
 }
+
+/** Header values are secrets too: printed or written as JSON, the object shows its names alone. Changes and returns `headers`. */
+export function hideValues<T extends object>(headers: T): T {
+  const names = () => Object.fromEntries(Object.keys(headers).map((name) => [name, "…"]));
+  Object.defineProperty(headers, INSPECT, { value: names });
+  Object.defineProperty(headers, "toJSON", { value: names });
+  return headers;
+}

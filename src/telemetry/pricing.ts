@@ -1,6 +1,6 @@
-import { readFileSync } from "node:fs";
 import type { BilledUsage } from "../domain/usage.js";
 import { ConfigError, type ConfigProblem } from "../errors.js";
+import { NoRegularFile, readRegularFile } from "../regular-file.js";
 import { nanosToNumber } from "./columns.js";
 import { isLiteLlmEntry, readLiteLlmEntry } from "./litellm-prices.js";
 import { priceKeys } from "./price-keys.js";
@@ -159,9 +159,10 @@ export class PricingTable {
 function readPriceFile(path: string): PriceList {
   let text: string;
   try {
-    text = readFileSync(path, "utf8");
+    text = readRegularFile(path);
   } catch (error) {
-    const problem = `can't be read (${(error as NodeJS.ErrnoException).code ?? String(error)})`;
+    const reason = (error as NodeJS.ErrnoException).code ?? String(error);
+    const problem = error instanceof NoRegularFile ? error.problem : `can't be read (${reason})`;
     throw new ConfigError([{ key: path, problem, remedy: "Give the path of a readable JSON file with prices" }]);
   }
   try {
@@ -192,7 +193,7 @@ function readPrices(list: unknown, key: string): PriceBook {
     else if (isForeign) skipped += 1;
   }
   checkCurrencies(entries, key, problems);
-  if (problems.length > 0) throw new ConfigError(problems);
+  if (problems.length > 0) throw new ConfigError(firstOf(problems, key));
   return { rates, skipped };
 }
 
@@ -215,6 +216,16 @@ function checkCurrencies(
     const remedy = "Write all prices of a list in one currency; nothing is converted";
     problems.push({ key: `${key}.${model}.currency`, value: shown(currency), problem, remedy });
   }
+}
+
+/** Thousands of faulty entries are one mistake, and nobody reads them all. */
+const MOST_PROBLEMS = 20;
+
+function firstOf(problems: readonly ConfigProblem[], key: string): readonly ConfigProblem[] {
+  const more = problems.length - MOST_PROBLEMS;
+  if (more <= 1) return problems;
+  const rest = { key, problem: `… and ${more} more problems of this kind`, remedy: FORM };
+  return [...problems.slice(0, MOST_PROBLEMS), rest];
 }
 
 function isLiteLlm(entry: unknown): boolean {

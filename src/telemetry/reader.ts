@@ -1,4 +1,4 @@
-import { closeSync, existsSync, openSync, readSync } from "node:fs";
+import { closeSync, existsSync, openSync, readSync, statSync } from "node:fs";
 import { openJsonlFile } from "./jsonl-file.js";
 import { openSqliteFile } from "./sqlite-file.js";
 import { type TelemetryFile, TelemetryFileError } from "./store.js";
@@ -27,7 +27,12 @@ export function openTelemetryFile(path: string, options: { readonly table?: stri
 }
 
 function existingPath(path: string): string {
-  if (existsSync(path)) return path;
+  if (existsSync(path)) {
+    // Merely opening a pipe that nobody writes to would wait for ever.
+    const isOther = !statSync(path).isFile() && !statSync(path).isDirectory();
+    if (isOther) throw new TelemetryFileError(path, "is a pipe or a device", "Give the path of a telemetry file");
+    return path;
+  }
   const fallback = `${path.replace(/\.(db|sqlite3?)$/, "")}.jsonl`;
   if (existsSync(fallback)) return fallback;
   throw new TelemetryFileError(path, "does not exist", "Run something that records telemetry first, or give --db PATH");

@@ -19,8 +19,12 @@ export class BodyBuffer {
     return chunk.length <= room;
   }
 
-  text(): string {
+  bytes(): Buffer {
     const chunks = this.#chunks;
-    return chunks.length === 1 ? chunks[0]!.toString("utf8") : Buffer.concat(chunks).toString("utf8");
+    return chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks);
+  }
+
+  text(): string {
+    return this.bytes().toString("utf8");
   }
 }

@@ -68,6 +68,9 @@ export function isSafeHeader(name: string, value: string): boolean {
   return HEADER_NAME.test(name) && !FORBIDDEN_IN_VALUE.test(value);
 }
 
+const UNUSABLE_PROXY =
+  "the proxy in HTTP_PROXY or HTTPS_PROXY (proxyEnv) is no address like http://user:password@host:port; nothing was sent";
+
 function readNothing(): null {
   return null;
 }
@@ -290,8 +293,16 @@ export function createHttpClient(proxyEnv: ProxyEnvironment = {}): HttpClient {
         return exchange;
       }
       const { origin, path, headers, body } = request;
+      let connections: Connections;
+      try {
+        connections = connectionsTo(origin);
+      } catch {
+        // The library's own error quotes the address, and with it the proxy's password.
+        observer.onFailure({ code: "network", message: UNUSABLE_PROXY });
+        return exchange;
+      }
       const options = { origin, path, method: "POST", headers, body, headersTimeout: 0, bodyTimeout: 0 } as const;
-      connectionsTo(origin).dispatch(options, exchange);
+      connections.dispatch(options, exchange);
       return exchange;
     },
     async close() {

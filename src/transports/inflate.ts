@@ -43,6 +43,12 @@ export function contentCodings(header: string | undefined): readonly string[] {
     .filter((coding) => coding !== "" && coding !== "identity");
 }
 
+/** Only what looks like the name of a coding is quoted. */
+function named(codings: readonly string[]): string {
+  const known = codings.length <= 8 && codings.every((coding) => /^[a-z0-9-]{1,16}$/.test(coding));
+  return known ? ` "${codings.join(", ")}"` : "";
+}
+
 class ZlibInflater implements Inflater {
   readonly #codings: readonly string[];
   readonly #maxBytes: number;
@@ -100,10 +106,7 @@ class ZlibInflater implements Inflater {
     for (const coding of codings) {
       const stage = codings.length > MAX_CODINGS ? undefined : createStage(coding, first);
       if (stage === undefined) {
-        this.#fail(
-          "hostile",
-          `the answer's content-encoding "${this.#codings.join(", ").slice(0, 40)}" is not supported`,
-        );
+        this.#fail("hostile", `the answer's content-encoding${named(this.#codings)} is not supported`);
         return false;
       }
       stage.on("error", (error: NodeJS.ErrnoException) => {

@@ -12,6 +12,24 @@ export interface ProxyEnvironment {
   readonly noProxy?: string;
 }
 
+/** The credentials in the addresses of proxies: no error may show them. */
+export function proxySecrets({ httpProxy, httpsProxy }: ProxyEnvironment): string[] {
+  return [httpProxy, httpsProxy].flatMap((address) => {
+    const userinfo = /^(?:[a-z][a-z0-9+.-]*:\/\/)?([^/@]*)@/i.exec(address ?? "")?.[1];
+    if (userinfo === undefined) return [];
+    const password = userinfo.slice(userinfo.indexOf(":") + 1);
+    return [userinfo, password, percentDecoded(password)];
+  });
+}
+
+function percentDecoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
 /** The socket that an exchange runs on. */
 export interface Connection {
   readonly socket: Socket;

@@ -1,46 +1,49 @@
 import type { SourceConfig } from "../domain/source.js";
+import { type EncodedForms, encodedForms, escapedPattern } from "./secret-forms.js";
+import { isSecretHeader, secretsInHeader } from "./secret-headers.js";
 
 /** Shorter values are no secrets, and replacing them would eat ordinary words. */
 const MIN_SECRET_UNITS = 4;
 const MASK = "[redacted]";
-const SECRET_HEADER = /key|auth|token|secret|cookie/i;
 
 export type Redact = (text: string) => string;
-
-/** The forms in which a provider may echo a value that we sent. */
-function formsOf(secret: string): string[] {
-  const forms = new Set([secret, JSON.stringify(secret).slice(1, -1), Buffer.from(secret).toString("base64")]);
-  try {
-    forms.add(encodeURIComponent(secret));
-  } catch {
-    // A lone surrogate has no URL form.
-  }
-  return [...forms];
-}
 
 /** Everything of a source that must not be shown. */
 function secretsOf(source: SourceConfig): string[] {
   const key = source.apiKey.reveal();
-  // As a whole header too: in base64 the key inside it looks different.
   const { auth, query } = source.profile;
+  // As a whole header too: in base64 the key inside it looks different.
   const secrets = key === "none" ? [] : [key, `${auth.scheme} ${key}`];
   for (const [name, value] of [...Object.entries(source.headers), ...Object.entries(query)]) {
-    if (SECRET_HEADER.test(name)) secrets.push(value, value.replace(/^(Bearer|Basic)\s+/i, ""));
+    if (isSecretHeader(name, value)) secrets.push(...secretsInHeader(value));
   }
-  return secrets.filter((secret) => secret.trim().length >= MIN_SECRET_UNITS);
+  return secrets;
 }
 
 /**
- * Removes the credentials of these sources from any text that came back from them. Applied before a text is cut:
- * half a key at the end of a digest would no longer be recognised.
+ * Removes credentials from any text that came back from the other side, in every form in which it may echo them
+ * (secret-forms.ts). Applied before a text is cut: half a key at the end of a digest would no longer be recognised.
+ * Linear; a text without escapes costs one search for each form.
+ *
+ * `more` = secrets that belong to no source, as a proxy's password.
  */
-export function createRedactor(...sources: readonly SourceConfig[]): Redact {
-  const forms = [...new Set(sources.flatMap(secretsOf).flatMap(formsOf))].sort((a, b) => b.length - a.length);
-  // Where none of these is, no longer form is either.
-  const cores = forms.filter((form) => !forms.some((other) => other !== form && form.includes(other)));
-  const shortest = Math.min(...cores.map((core) => core.length));
+export function createRedactor(sources: readonly SourceConfig[], more: readonly string[] = []): Redact {
+  const secrets = [...new Set([...sources.flatMap(secretsOf), ...more])].filter(
+    (secret) => secret.trim().length >= MIN_SECRET_UNITS,
+  );
+  const literal: EncodedForms = encodedForms(secrets);
+  const escaped = escapedPattern(secrets);
   return (text) => {
-    if (text.length < shortest || !cores.some((core) => text.includes(core))) return text;
-    return forms.reduce((clean, form) => (clean.includes(form) ? clean.split(form).join(MASK) : clean), text);
+    if (text.length < literal.shortest) return text;
+    let clean = text;
+    if (literal.cores.some((core) => text.includes(core))) {
+      for (const form of literal.forms) if (clean.includes(form)) clean = clean.replaceAll(form, MASK);
+    }
+    return escaped === undefined || !mayHoldEscapes(clean) ? clean : clean.replace(escaped, MASK);
   };
+}
+
+/** Only these can write a letter in another way; `\n` and `\"`, which every JSON text has, can't. */
+function mayHoldEscapes(text: string): boolean {
+  return text.includes("%") || text.includes("\\u") || text.includes("\\x") || text.includes("&#");
 }

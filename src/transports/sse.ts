@@ -1,3 +1,5 @@
+import { TextPile } from "./text-pile.js";
+
 /**
  * Server-sent events by the WHATWG grammar (https://html.spec.whatwg.org/multipage/server-sent-events.html):
  * LF, CR and CRLF split anywhere, optional space, one BOM, comments, multi-line data, event names.
@@ -52,9 +54,11 @@ export class SseReader {
   readonly #onEvent: SseHandler;
   readonly #maxEventUnits: number;
   /** Pieces of a line whose end hasn't arrived: joined once, so that many small reads stay linear. */
-  #fragments: string[] = [];
-  #fragmentUnits = 0;
+  readonly #fragments = new TextPile();
   #data = "";
+  /** Data lines before the last one of this event; nearly every event has one line only. */
+  #earlier: TextPile | undefined;
+  #earlierUnits = 0;
   #hasData = false;
   #eventName = "";
   #skipLf = false;
@@ -82,27 +86,34 @@ export class SseReader {
     const rest = text.indexOf("\r", start) === -1 ? this.#readLfLines(text, start) : this.#readAnyLines(text, start);
     if (this.#stopped) return;
     if (rest < text.length) {
-      this.#fragments.push(rest === 0 ? text : text.slice(rest));
-      this.#fragmentUnits += text.length - rest;
+      this.#fragments.add(rest === 0 ? text : text.slice(rest));
     }
-    if (this.#fragmentUnits + this.#data.length > this.#maxEventUnits) {
-      this.overflowed = true;
-      this.#stop();
-    }
+    if (this.#fragments.length + this.#dataUnits > this.#maxEventUnits) this.#overflow();
   }
 
   /** The stream ended: hands over a last event whose blank line is missing (the reader of its JSON judges whether it is whole). */
   end(): void {
     if (this.#stopped) return;
-    if (this.#fragments.length > 0) this.#line("", 0, 0);
+    if (!this.#fragments.isEmpty) this.#line("", 0, 0);
     if (!this.#stopped && this.#hasData) this.#dispatch();
+    this.#stop();
+  }
+
+  get #dataUnits(): number {
+    return this.#earlierUnits + this.#data.length;
+  }
+
+  #overflow(): void {
+    this.overflowed = true;
     this.#stop();
   }
 
   #stop(): void {
     this.#stopped = true;
-    this.#fragments = [];
+    this.#fragments.take();
     this.#data = "";
+    this.#earlier = undefined;
+    this.#earlierUnits = 0;
   }
 
   /** The usual case: no CR anywhere in this read. Returns where the unfinished line starts. */
@@ -139,11 +150,9 @@ export class SseReader {
     let line = text;
     let start = from;
     let end = to;
-    if (this.#fragments.length > 0) {
-      this.#fragments.push(text.slice(from, to));
-      line = this.#fragments.join("");
-      this.#fragments = [];
-      this.#fragmentUnits = 0;
+    if (!this.#fragments.isEmpty) {
+      this.#fragments.add(text.slice(from, to));
+      line = this.#fragments.take();
       start = 0;
       end = line.length;
     }
@@ -160,12 +169,16 @@ export class SseReader {
   }
 
   #addData(value: string): void {
-    this.#data = this.#hasData ? `${this.#data}\n${value}` : value;
+    if (this.#hasData) this.#keepEarlier(this.#data);
+    this.#data = value;
     this.#hasData = true;
-    if (this.#data.length > this.#maxEventUnits) {
-      this.overflowed = true;
-      this.#stop();
-    }
+    if (this.#dataUnits > this.#maxEventUnits) this.#overflow();
+  }
+
+  #keepEarlier(line: string): void {
+    this.#earlier ??= new TextPile();
+    this.#earlier.add(`${line}\n`);
+    this.#earlierUnits = this.#earlier.length;
   }
 
   #field(line: string): void {
@@ -177,9 +190,10 @@ export class SseReader {
   }
 
   #dispatch(): void {
-    const data = this.#data;
+    const data = this.#earlierUnits === 0 ? this.#data : this.#earlier!.take() + this.#data;
     const eventName = this.#eventName;
     this.#data = "";
+    this.#earlierUnits = 0;
     this.#hasData = false;
     this.#eventName = "";
     if (!this.#onEvent(data, eventName)) this.#stop();

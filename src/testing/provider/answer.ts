@@ -24,12 +24,17 @@ export interface ReceivedRequest {
   readonly body: Readonly<Record<string, unknown>>;
 }
 
+/** Of a longer question the answer repeats this much: each of its tokens is an event to be written. */
+const MAX_ECHO_UNITS = 65_536;
+
 /**
  * The answer a provider gives when it is not told another one: it repeats the question under the question's fingerprint,
  * so that a test can tell whether the answer of this very question landed where it belongs. Deterministic.
  */
 export function echoAnswer(question: string): string {
-  return `Answer ${fingerprint(question)} to: ${question}`;
+  const more = question.length - MAX_ECHO_UNITS;
+  const told = more > 0 ? `${question.slice(0, MAX_ECHO_UNITS)}… (${more} more characters)` : question;
+  return `Answer ${fingerprint(question)} to: ${told}`;
 }
 
 function contentText(content: unknown): string {

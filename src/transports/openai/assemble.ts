@@ -2,6 +2,9 @@ import type { ChatChoice, ChatEvent, FinishReason } from "../../domain/chat.js";
 import type { ProviderProfile } from "../../domain/profile.js";
 import type { Usage } from "../../domain/usage.js";
 import type { PartialReply } from "../../errors.js";
+import { DELTA_WEIGHT, EVENT_WEIGHT } from "./answer-limits.js";
+import { AnswerWeight } from "./answer-weight.js";
+import { type ChoiceState, compactChoice, newChoice } from "./choice-state.js";
 import { normaliseFinishReason, rawFinishReason } from "./finish-reason.js";
 import { type Fields, isFields, joinLogprobs, readContent, readReasoning } from "./message-fields.js";
 import { splitReasoning, TagScanner } from "./reasoning-tags.js";
@@ -15,19 +18,6 @@ export type Emit = (event: ChatEvent) => void;
 /** What a frame brought: a token (content, thinking, tool), only usage or an end, or nothing. */
 export type FrameYield = "token" | "progress" | "nothing";
 
-interface ChoiceState {
-  readonly index: number;
-  /** Content as it came, tags and all. */
-  text: string;
-  /** Reasoning that came in a field or part of its own. */
-  thinking: string;
-  refusal: string;
-  calls: ToolCallCollector | undefined;
-  rawFinish: string | null;
-  logprobs: unknown;
-  scanner: TagScanner | undefined;
-}
-
 export class ChatAssembler {
   readonly #profile: ProviderProfile;
   readonly #idPrefix: string;
@@ -36,11 +26,10 @@ export class ChatAssembler {
   #running = 0;
   #rawUsage: unknown;
   #yielded: FrameYield = "nothing";
+  readonly #weight = new AnswerWeight();
   modelReported: string | null = null;
   /** Frames that brought a token; what a timeout message counts. */
   deltas = 0;
-  /** UTF-16 units kept so far. */
-  units = 0;
 
   constructor(profile: ProviderProfile, idPrefix: string, emit?: Emit) {
     this.#profile = profile;
@@ -48,14 +37,14 @@ export class ChatAssembler {
     this.#emit = emit;
   }
 
-  /** One stream frame. */
-  acceptFrame(frame: Fields): FrameYield {
+  /** One stream frame; `data` = its text. */
+  acceptFrame(frame: Fields, data: string): FrameYield {
     this.#yielded = "nothing";
     this.#readHead(frame);
     const { choices } = frame;
     if (Array.isArray(choices)) {
-      for (let position = 0; position < choices.length; position += 1)
-        this.#acceptChoice(choices[position], position, false);
+      for (let position = 0; position < choices.length && this.excess === undefined; position += 1)
+        this.#acceptChoice(choices[position], position, data);
     }
     const yielded = this.#yielded as FrameYield;
     if (yielded === "token") this.deltas += 1;
@@ -66,9 +55,14 @@ export class ChatAssembler {
   acceptBody(body: Fields): void {
     this.#readHead(body);
     if (!Array.isArray(body.choices)) return;
-    body.choices.forEach((choice, position) => {
-      this.#acceptChoice(choice, position, true);
-    });
+    for (let position = 0; position < body.choices.length && this.excess === undefined; position += 1) {
+      this.#acceptChoice(body.choices[position], position, null);
+    }
+  }
+
+  /** Why nothing more of this answer is accepted; undefined while it is within its limits. */
+  get excess(): string | undefined {
+    return this.#weight.excess;
   }
 
   get hasChoices(): boolean {
@@ -180,17 +174,12 @@ export class ChatAssembler {
   }
 
   #choiceAt(index: number): ChoiceState {
+    // Nearly always they come in order.
+    const expected = this.#choices[index];
+    if (expected?.index === index) return expected;
     for (const choice of this.#choices) if (choice.index === index) return choice;
-    const choice: ChoiceState = {
-      index,
-      text: "",
-      thinking: "",
-      refusal: "",
-      calls: undefined,
-      rawFinish: null,
-      logprobs: undefined,
-      scanner: undefined,
-    };
+    this.#weight.addChoice(this.#choices.length + 1);
+    const choice = newChoice(index);
     if (this.#emit !== undefined && index === 0) {
       const emit = this.#emit;
       choice.scanner = new TagScanner(this.#profile.reasoningTags, (kind, text) => {
@@ -202,8 +191,10 @@ export class ChatAssembler {
     return choice;
   }
 
-  #acceptChoice(raw: unknown, position: number, whole: boolean): void {
+  /** `data` = the text of the stream frame; null for a choice of a whole body. */
+  #acceptChoice(raw: unknown, position: number, data: string | null): void {
     if (!isFields(raw)) return;
+    const whole = data === null;
     const choice = this.#choiceAt(typeof raw.index === "number" ? raw.index : position);
     const isDelta = isFields(raw.delta);
     const message = isDelta ? raw.delta : raw.message;
@@ -212,8 +203,7 @@ export class ChatAssembler {
     if (isFields(message) && !repeats) this.#acceptMessage(choice, message, whole || !isDelta);
     else if (typeof raw.text === "string") this.#addText(choice, raw.text);
     if (raw.usage !== undefined) this.#readUsage(raw.usage);
-    if (raw.logprobs !== undefined && raw.logprobs !== null)
-      choice.logprobs = joinLogprobs(choice.logprobs, raw.logprobs);
+    if (raw.logprobs !== undefined && raw.logprobs !== null) this.#addLogprobs(choice, raw.logprobs, data);
     const finish = rawFinishReason(raw.finish_reason);
     if (finish === null) return;
     if (choice.rawFinish === null) this.#running -= 1;
@@ -235,37 +225,50 @@ export class ChatAssembler {
     }
     if (typeof message.refusal === "string" && message.refusal !== "") {
       choice.refusal += message.refusal;
-      this.units += message.refusal.length;
       this.#yielded = "token";
+      if (this.#weight.add(message.refusal, DELTA_WEIGHT)) this.#compact();
     }
-    if (Array.isArray(message.tool_calls)) {
-      for (const call of message.tool_calls) this.#addCall(choice, call, whole);
+    const { tool_calls: calls } = message;
+    if (Array.isArray(calls)) {
+      for (let at = 0; at < calls.length && this.excess === undefined; at += 1) this.#addCall(choice, calls[at], whole);
     }
     if (isFields(message.function_call)) this.#addCall(choice, { index: 0, function: message.function_call }, whole);
+  }
+
+  #compact(): void {
+    for (const choice of this.#choices) compactChoice(choice);
+  }
+
+  /** Those of a whole body were counted with the body. */
+  #addLogprobs(choice: ChoiceState, logprobs: unknown, data: string | null): void {
+    if (data === null || this.#weight.addLogprobs(data)) choice.logprobs = joinLogprobs(choice.logprobs, logprobs);
   }
 
   #addText(choice: ChoiceState, text: string): void {
     if (text === "") return;
     choice.text += text;
-    this.units += text.length;
     this.#yielded = "token";
+    if (this.#weight.addText("text", text)) this.#compact();
     choice.scanner?.push(text, choice.thinking === "");
   }
 
   #addThinking(choice: ChoiceState, text: string): void {
     if (text === "") return;
     choice.thinking += text;
-    this.units += text.length;
     this.#yielded = "token";
+    if (this.#weight.addText("thinking", text)) this.#compact();
     if (this.#emit !== undefined && choice.index === 0) this.#emit({ type: "thinking-delta", text });
   }
 
   #addCall(choice: ChoiceState, raw: unknown, whole: boolean): void {
     if (!isFields(raw)) return;
     choice.calls ??= new ToolCallCollector(`${this.#idPrefix}${choice.index === 0 ? "" : `${choice.index}_`}`);
+    const { size } = choice.calls;
     const delta = whole ? choice.calls.addWhole(raw) : choice.calls.addDelta(raw);
-    this.units += delta.argumentsDelta.length;
+    if (choice.calls.size > size) this.#weight.addCall();
     this.#yielded = "token";
+    const more = EVENT_WEIGHT + delta.call.name.length + delta.call.id.length;
+    if (this.#weight.add(delta.argumentsDelta, more)) this.#compact();
     if (this.#emit !== undefined && choice.index === 0) this.#emitCall(choice.calls, delta, this.#emit);
   }
 

@@ -4,12 +4,15 @@ import type { ChatAttempt, ChatSink } from "../../ports/transport.js";
 import { BodyBuffer, DRAIN_BYTES, DRAIN_MS, ERROR_BODY_MS, MAX_ERROR_BODY_BYTES } from "../body-buffer.js";
 import { type HttpHeaders, NO_HEADERS } from "../headers.js";
 import type { HttpClient, HttpExchange, HttpFailure, HttpObserver } from "../http.js";
+import { isTooHeavy, textBytes } from "../json-weight.js";
 import { SseReader, Utf8Decoder } from "../sse.js";
+import { flattened } from "../text-pile.js";
 import { Watchdog, type WatchdogTimer } from "../watchdog.js";
+import { MAX_ANSWER_BYTES } from "./answer-limits.js";
 import { ChatAssembler } from "./assemble.js";
 import { bodyKind } from "./body-kind.js";
 import type { Refusal } from "./classify.js";
-import { brokenConnection, cutStream, htmlPage, parseAnswer, timedOut, unreadable } from "./failures.js";
+import { brokenConnection, cutStream, htmlPage, parseAnswer, timedOut, tooMuch, unreadable } from "./failures.js";
 import { type Fault, findEmbeddedFault, namedFault } from "./fault.js";
 import { type JudgeInput, judge, transientEnd } from "./judge.js";
 import { looksCut } from "./looks-cut.js";
@@ -17,11 +20,10 @@ import { refusalError } from "./refuse.js";
 import type { WireBody } from "./request.js";
 import { headersOf, type SourceWire } from "./source-wire.js";
 
-/** Decoded bytes of one chat answer (spec 03 "Request"). */
-export const MAX_ANSWER_BYTES = 16 * 1_024 * 1_024;
 /** After the last finish_reason: usage and `[DONE]` may take this much longer, then the answer counts as ended. */
 const AFTER_FINISH_MS = 1_000;
 const DONE = "[DONE]";
+const NO_BYTES = Buffer.alloc(0);
 const OPENING_BRACKET = 0x5b;
 const COLON = 0x3a;
 
@@ -78,7 +80,7 @@ export class ChatExchange implements HttpObserver {
       ttftMs: source.ttftTimeoutMs,
       interTokenMs: source.interTokenTimeoutMs,
     };
-    this.#watchdog = new Watchdog(context.runtime, limits, (timer, limitMs) => this.#expired(timer, limitMs));
+    this.#watchdog = new Watchdog(context.runtime, limits, (timer, limitMs) => this.#onExpired(timer, limitMs));
     const emit = this.#sink === undefined ? undefined : (event: ChatEvent) => addEvent(this.#events, event);
     this.#assembler = new ChatAssembler(source.profile, `call_${context.callId}_`, emit);
   }
@@ -132,6 +134,14 @@ export class ChatExchange implements HttpObserver {
 
   onFailure(failure: HttpFailure): void {
     this.#wireEnded = true;
+    try {
+      this.#broken(failure);
+    } catch (error) {
+      this.#fail(unreadable(this.#judgeInput(), error));
+    }
+  }
+
+  #broken(failure: HttpFailure): void {
     if (this.#settled) {
       this.#close();
     } else if (this.#phase === "refused") {
@@ -176,7 +186,7 @@ export class ChatExchange implements HttpObserver {
         this.#fail(transientEnd(this.#judgeInput(), "empty", `${this.#statusCode} with an empty body`));
         return;
       case "json":
-        this.#readBody(this.#collected());
+        this.#readBody(this.#wholeBody());
         return;
       case "sse":
         this.#endOfFrames();
@@ -216,13 +226,18 @@ export class ChatExchange implements HttpObserver {
 
   #collect(chunk: Buffer, maxBytes: number): void {
     if (this.#keep(chunk, maxBytes)) return;
-    this.#fail(transientEnd(this.#judgeInput(), "malformed", `the answer is larger than ${maxBytes} bytes`));
+    this.#kept = undefined;
+    this.#fail(tooMuch(this.#judgeInput(), `the answer is larger than ${maxBytes} bytes`));
+  }
+
+  #wholeBody(): Buffer {
+    const bytes = this.#kept?.bytes() ?? NO_BYTES;
+    this.#kept = undefined;
+    return bytes;
   }
 
   #collected(): string {
-    const text = this.#kept?.text() ?? "";
-    this.#kept = undefined;
-    return text;
+    return this.#wholeBody().toString("utf8");
   }
 
   #readFrames(chunk: Buffer): void {
@@ -232,7 +247,7 @@ export class ChatExchange implements HttpObserver {
     if (this.#progressed) this.#watchdog.progress();
     else this.#watchdog.touch();
     if (reader.overflowed && !this.#settled) {
-      this.#fail(transientEnd(this.#judgeInput(), "malformed", "one event of the stream is larger than 8 MiB"));
+      this.#fail(tooMuch(this.#judgeInput(), "one event of the stream is larger than 8 MiB"));
     }
     if (!this.#settled) this.#deliver();
   }
@@ -247,6 +262,10 @@ export class ChatExchange implements HttpObserver {
     }
     // A broken proxy may wrap a comment as data.
     if (data === "" || data.charCodeAt(0) === COLON) return true;
+    if (isTooHeavy(data)) {
+      this.#fail(tooMuch(this.#judgeInput(), "one event of the stream holds too many values"));
+      return false;
+    }
     let frame: unknown;
     try {
       frame = JSON.parse(data);
@@ -258,26 +277,28 @@ export class ChatExchange implements HttpObserver {
       this.#refuseEmbedded(data, fault);
       return false;
     }
-    if (typeof frame === "object" && frame !== null) this.#progress(frame as Record<string, unknown>);
+    if (typeof frame === "object" && frame !== null) this.#progress(frame as Record<string, unknown>, data);
     return !this.#settled;
   }
 
-  #progress(frame: Record<string, unknown>): void {
-    const brought = this.#assembler.acceptFrame(frame);
-    if (brought === "nothing") return;
+  #progress(frame: Record<string, unknown>, data: string): void {
+    const brought = this.#assembler.acceptFrame(frame, data);
+    if (this.#isExcessive() || brought === "nothing") return;
     if (brought === "token" && this.#ttftMs === null) {
       this.#ttftMs = this.#watchdog.elapsedMs();
       this.#watchdog.firstToken();
       this.#attempt.context.markFirstToken();
     }
     this.#progressed = true;
-    if (this.#assembler.units > MAX_ANSWER_BYTES) {
-      this.#fail(
-        transientEnd(this.#judgeInput(), "malformed", `the answer is longer than ${MAX_ANSWER_BYTES} characters`),
-      );
-    } else if (this.#assembler.isFinished && this.#isWhole() && this.#hasAllChoices()) {
+    if (this.#assembler.isFinished && this.#isWhole() && this.#hasAllChoices()) {
       this.#watchdog.boundEnd(AFTER_FINISH_MS);
     }
+  }
+
+  #isExcessive(): boolean {
+    const { excess } = this.#assembler;
+    if (excess !== undefined) this.#fail(tooMuch(this.#judgeInput(), `the answer has ${excess}`));
+    return excess !== undefined;
   }
 
   #hasAllChoices(): boolean {
@@ -286,7 +307,7 @@ export class ChatExchange implements HttpObserver {
 
   #unreadableFrame(data: string, eventName: string): boolean {
     if (eventName === "error") {
-      this.#refuseEmbedded(data, { codes: [], message: data.trim().slice(0, 4_096), isApiError: true });
+      this.#refuseEmbedded(data, { codes: [], message: data.trim(), isApiError: true });
     } else if (this.#framesOver && this.#isWhole()) {
       // Cut behind the last finish_reason: only usage or `[DONE]` is lost.
       return true;
@@ -315,7 +336,16 @@ export class ChatExchange implements HttpObserver {
     return isFinished || (this.#sawDone && this.#attempt.source.profile.doneIsProof && hasChoices);
   }
 
-  #readBody(text: string): void {
+  #readBody(bytes: Buffer): void {
+    if (textBytes(bytes) > MAX_ANSWER_BYTES) {
+      this.#fail(tooMuch(this.#judgeInput(), `the text of the answer takes more than ${MAX_ANSWER_BYTES} bytes`));
+      return;
+    }
+    const text = bytes.toString("utf8");
+    if (isTooHeavy(text)) {
+      this.#fail(tooMuch(this.#judgeInput(), "the JSON answer holds too many values"));
+      return;
+    }
     const body = parseAnswer(this.#judgeInput(), text);
     const fault = findEmbeddedFault(body);
     if (fault !== undefined) {
@@ -330,7 +360,7 @@ export class ChatExchange implements HttpObserver {
       return;
     }
     this.#assembler.acceptBody(fields);
-    this.#conclude();
+    if (!this.#isExcessive()) this.#conclude();
   }
 
   /** The provider ended its answer properly: judge it, settle, and leave the socket fit for reuse. */
@@ -384,6 +414,15 @@ export class ChatExchange implements HttpObserver {
     this.#fail(refusalError(refusal, { source, context, wire: this.#wire, body: this.#body, ownFields, partial }));
   }
 
+  /** Runs in a timer of its own: an exception here would end the process. */
+  #onExpired(timer: WatchdogTimer, limitMs: number): void {
+    try {
+      this.#expired(timer, limitMs);
+    } catch (error) {
+      this.#fail(unreadable(this.#judgeInput(), error));
+    }
+  }
+
   #expired(timer: WatchdogTimer, limitMs: number): void {
     if (this.#phase === "refused") {
       this.#refuse(this.#collected());
@@ -403,6 +442,8 @@ export class ChatExchange implements HttpObserver {
     const sink = this.#sink;
     if (sink === undefined || events.length === 0) return;
     this.#events = [];
+    // Joined deltas are a chain of pieces: a consumer that keeps them would keep each of the pieces.
+    for (const event of events) if ("text" in event) flattened(event.text);
     if (sink.push(events) || this.#settled || this.#paused) return;
     this.#paused = true;
     this.#watchdog.pause();

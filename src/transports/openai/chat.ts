@@ -2,10 +2,10 @@ import type { ChatCompletion } from "../../domain/chat.js";
 import type { Runtime } from "../../ports/runtime.js";
 import type { ChatAttempt, ChatTransport } from "../../ports/transport.js";
 import { createHttpClient } from "../http.js";
-import type { ProxyEnvironment } from "../pool.js";
+import { type ProxyEnvironment, proxySecrets } from "../pool.js";
 import { ChatExchange } from "./attempt.js";
 import { buildWireBody } from "./request.js";
-import { createSourceWires } from "./source-wire.js";
+import { createSourceWires, type WireTarget } from "./source-wire.js";
 
 export interface OpenAiChatTransportOptions {
   readonly runtime: Runtime;
@@ -22,10 +22,11 @@ export interface OpenAiChatTransportOptions {
  */
 export function createOpenAiChatTransport(options: OpenAiChatTransportOptions): ChatTransport {
   const http = createHttpClient(options.proxyEnv);
-  const wireOf = createSourceWires({
+  const target: WireTarget = {
     pathOf: ({ profile }) => profile.chatPath,
     accept: "text/event-stream, application/json",
-  });
+  };
+  const wireOf = createSourceWires(target, proxySecrets(options.proxyEnv ?? {}));
   return {
     complete(attempt: ChatAttempt): Promise<ChatCompletion> {
       const { context, source, request } = attempt;

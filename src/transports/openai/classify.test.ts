@@ -19,7 +19,7 @@ function errorFor(statusCode: number, body: unknown, { headers = {}, source = {}
   const text = typeof body === "string" ? body : JSON.stringify(body);
   const config = testSource("http://127.0.0.1/v1", source);
   const refusal = { statusCode, embedded, text, header: (name: string) => headers[name] };
-  return errorOf(classify(refusal, config, NOW), refusal, config, createRedactor(config)) as TransientError;
+  return errorOf(classify(refusal, config, NOW), refusal, config, createRedactor([config])) as TransientError;
 }
 
 const plain = { error: { message: "something", type: "x", code: null } };

@@ -8,10 +8,11 @@ import {
   TransientError,
 } from "../../errors.js";
 import { bodyDigest, composeMessage, type FailureLabel } from "../body-digest.js";
+import { parseJson } from "../json-weight.js";
 import type { Redact } from "../redact.js";
 import { type HeaderLookup, parseRetryAfterMs } from "../retry-after.js";
 import * as rules from "./classify-rules.js";
-import { type Fault, parseJson, readFault } from "./fault.js";
+import { type Fault, readFault } from "./fault.js";
 import { profileCode, resetMomentMs } from "./profile-errors.js";
 
 /** One refusal, as seen on the wire. */
@@ -31,9 +32,14 @@ export interface Verdict {
   readonly rateLimited: boolean;
   /** Uncapped; null = nothing usable was said. */
   readonly retryAfterMs: number | null;
-  readonly upstreamMessage: string;
+  /** The other side's own words, unabridged and unredacted; null = the body has none, see `plainMessage`. */
+  readonly upstreamMessage: string | null;
   readonly details: Readonly<Record<string, unknown>>;
 }
+
+/** Longest `upstreamMessage` of an error, in UTF-16 units; the same for a text in its `details`. */
+const MAX_MESSAGE_UNITS = 4_096;
+const MAX_DETAIL_UNITS = 200;
 
 const TRANSIENT_STATUS = new Set([408, 409, 425, 498, 499]);
 const OVERLOAD_STATUS = new Set([498, 503, 529]);
@@ -225,7 +231,7 @@ export function classify(refusal: Refusal, source: SourceConfig, wallNowMs: numb
     code,
     rateLimited: TRANSIENT_CODES.has(code) && (limited || (status === 503 && retryAfterMs !== null)),
     retryAfterMs,
-    upstreamMessage: fault === undefined ? plainMessage(text) : fault.message,
+    upstreamMessage: fault === undefined ? null : fault.message,
     details: detailsOf(code, fault, subject),
   };
 }
@@ -247,7 +253,10 @@ function labelOf(code: ErrorCode, statusCode: number, rateLimited: boolean): Fai
 
 function redactDetails(details: Readonly<Record<string, unknown>>, redact: Redact): Record<string, unknown> {
   return Object.fromEntries(
-    Object.entries(details).map(([key, value]) => [key, typeof value === "string" ? redact(value) : value]),
+    Object.entries(details).map(([key, value]) => [
+      key,
+      typeof value === "string" ? redact(value).slice(0, MAX_DETAIL_UNITS) : value,
+    ]),
   );
 }
 
@@ -260,9 +269,11 @@ export function errorOf(
   partial?: PartialReply,
 ): PolyGatewayError {
   const { code, rateLimited, retryAfterMs } = verdict;
-  const digest = bodyDigest(redact(refusal.text));
+  const text = redact(refusal.text);
+  const digest = bodyDigest(text);
   const label = labelOf(code, refusal.statusCode, rateLimited);
-  const upstreamMessage = redact(verdict.upstreamMessage);
+  const own = verdict.upstreamMessage;
+  const upstreamMessage = own === null ? plainMessage(text) : redact(own).slice(0, MAX_MESSAGE_UNITS);
   const options = {
     code,
     sourceName: source.name,

@@ -12,21 +12,25 @@ const BATCH_LIMIT =
 const DIMENSIONS_WORDING =
   /(?:does not|doesn't|do not|cannot|can't|not) support.{0,80}\bdimensions?\b|\bdimensions?\b.{0,60}(?:not supported|unsupported|not allowed|not permitted)|(?:unsupported|unknown|unrecognized|unexpected).{0,40}\bdimensions?\b/i;
 
+/** As much of a body without a message is looked at. */
+const MAX_PLAIN_UNITS = 4_096;
+
 /** The verdict with what the words say about texts and widths. */
-export function refineVerdict(verdict: Verdict, { embedded }: Refusal): Verdict {
-  const { code, upstreamMessage, details } = verdict;
+export function refineVerdict(verdict: Verdict, { embedded, text }: Refusal): Verdict {
+  const { code, details } = verdict;
+  const said = verdict.upstreamMessage ?? text.slice(0, MAX_PLAIN_UNITS);
   const isAboutRequest = code === "bad_request" || code === "unsupported_param";
   // An error without a status inside a 200 counts as the service's own, unless its words say more.
   if (!isAboutRequest && !(embedded && code === "upstream_error")) return verdict;
-  if (BATCH_WORDING.test(upstreamMessage)) {
-    const limit = BATCH_LIMIT.exec(upstreamMessage)?.[1];
+  if (BATCH_WORDING.test(said)) {
+    const limit = BATCH_LIMIT.exec(said)?.[1];
     return {
       ...verdict,
       code: "batch_too_large",
       details: limit === undefined ? details : { ...details, limit: Number(limit) },
     };
   }
-  if (isAboutRequest && (details.param === "dimensions" || DIMENSIONS_WORDING.test(upstreamMessage))) {
+  if (isAboutRequest && (details.param === "dimensions" || DIMENSIONS_WORDING.test(said))) {
     return { ...verdict, code: "unsupported_param", details: { ...details, param: "dimensions" } };
   }
   return verdict;

@@ -4,16 +4,18 @@ import { type PolyGatewayError, ResultInvalidError } from "../../errors.js";
 import type { EmbeddingAttempt, EmbeddingTransport } from "../../ports/transport.js";
 import { composeMessage } from "../body-digest.js";
 import { createHttpClient } from "../http.js";
+import { parseJson } from "../json-weight.js";
+import { proxySecrets } from "../pool.js";
 import type { OpenAiChatTransportOptions } from "./chat.js";
 import type { Refusal } from "./classify.js";
 import { refineVerdict } from "./embedding-refusal.js";
 import { readVectors, type VectorProblem } from "./embedding-vectors.js";
 import { parseAnswer } from "./failures.js";
-import { findEmbeddedFault, parseJson } from "./fault.js";
+import { findEmbeddedFault } from "./fault.js";
 import { transientEnd } from "./judge.js";
 import { refusalError } from "./refuse.js";
 import type { WireBody } from "./request.js";
-import { createSourceWires, type SourceWire } from "./source-wire.js";
+import { createSourceWires, type SourceWire, type WireTarget } from "./source-wire.js";
 import { normaliseInputUsage } from "./usage.js";
 import { WholeAnswerExchange, type WholeBody } from "./whole-answer.js";
 
@@ -22,13 +24,15 @@ export const MAX_EMBEDDING_BYTES = 64 * 1_024 * 1_024;
 
 type Fields = Record<string, unknown>;
 
+const TARGET: WireTarget = { pathOf: () => "/embeddings", accept: "application/json" };
+
 /**
  * Embeddings on the OpenAI-compatible wire (spec 06). Vectors are asked for as base64 where the profile says so, and
  * read as whatever they come; a source that refuses `encoding_format` is asked again without it.
  */
 export function createOpenAiEmbeddingTransport(options: OpenAiChatTransportOptions): EmbeddingTransport {
   const http = createHttpClient(options.proxyEnv);
-  const wireOf = createSourceWires({ pathOf: () => "/embeddings", accept: "application/json" });
+  const wireOf = createSourceWires(TARGET, proxySecrets(options.proxyEnv ?? {}));
   return {
     embed(attempt) {
       const { context, source } = attempt;

@@ -19,6 +19,11 @@ export function cutStream(input: FailureInput): TransientError {
   return transientEnd(input, nothing ? "empty" : "truncated", `${what}${received(input)}`);
 }
 
+/** More than the limits allow (answer-limits.ts, json-weight.ts): nothing of it is used. */
+export function tooMuch(input: FailureInput, what: string): TransientError {
+  return transientEnd(input, "malformed", what);
+}
+
 /** Says which timer, after how long, and how much had arrived. */
 export function timedOut(input: FailureInput, timer: WatchdogTimer, limitMs: number): TransientError {
   const code = timer === "end" ? "timeout" : timer;
@@ -32,13 +37,14 @@ export function timedOut(input: FailureInput, timer: WatchdogTimer, limitMs: num
 
 export function htmlPage(input: FailureInput, chunk: Buffer): SourceDeadError {
   const { sourceName, statusCode, redact } = input;
-  const title = /<title[^>]{0,80}>([^<]{0,200})</i.exec(chunk.toString("utf8", 0, 4_096))?.[1]?.trim();
+  const page = redact(chunk.toString("utf8"));
+  const title = /<title[^>]{0,80}>([^<]{0,200})</i.exec(page.slice(0, 4_096))?.[1]?.trim();
   const what = `${statusCode} with an HTML page instead of an answer: a wrong BASE_URL, or a portal in between`;
   return new SourceDeadError(composeMessage(sourceName, "model or endpoint not found", what), {
     code: "endpoint_not_found",
     sourceName,
     statusCode,
-    ...(title === undefined || title === "" ? {} : { upstreamMessage: redact(title) }),
+    ...(title === undefined || title === "" ? {} : { upstreamMessage: title }),
   });
 }
 
@@ -54,7 +60,7 @@ export function brokenConnection(input: FailureInput, { code, message, cause }: 
     sourceName,
     ...(statusCode === 0 ? {} : { statusCode }),
     ...(partial === undefined ? {} : { partial }),
-    ...(cause === undefined ? {} : { cause }),
+    ...(cause === undefined ? {} : { cause: plainCause(cause, redact) }),
   });
 }
 
@@ -68,6 +74,14 @@ export function parseAnswer(input: FailureInput, text: string): unknown {
   }
 }
 
+/** The library's errors carry pieces of the answer (`data` of a parser's error): name, message and code are all we pass on. */
+function plainCause(cause: unknown, redact: (text: string) => string): Error {
+  const { name, message, code } = cause as Partial<NodeJS.ErrnoException>;
+  const plain = new Error(redact(String(message ?? cause)));
+  if (typeof name === "string") Object.defineProperty(plain, "name", { value: name, configurable: true });
+  return code === undefined ? plain : Object.assign(plain, { code });
+}
+
 /** Whatever an answer holds, the failure stays inside the taxonomy. */
 export function unreadable(input: FailureInput, error: unknown): PolyGatewayError {
   if (PolyGatewayError.isInstance(error)) return error;
@@ -77,6 +91,6 @@ export function unreadable(input: FailureInput, error: unknown): PolyGatewayErro
     code: "malformed",
     sourceName,
     statusCode,
-    cause: error,
+    cause: plainCause(error, redact),
   });
 }

@@ -1,6 +1,9 @@
+import { parseJson } from "../json-weight.js";
+
 /**
  * Reads what the other side said about a failure, whatever shape it chose (reference-providers §2.0). Works on the
- * parsed, unabridged body; never throws; looks one level into wrapped errors.
+ * parsed, unabridged body; never throws; looks one level into wrapped errors. Texts are not cut here: that comes after
+ * the redaction, since half a key at an edge would no longer be recognised.
  */
 
 type Fields = Record<string, unknown>;
@@ -8,25 +11,18 @@ type Fields = Record<string, unknown>;
 export interface Fault {
   /** `code`, `type` and `status` words, lower case, the innermost error's first. */
   readonly codes: readonly string[];
-  /** First human text; "" when there is none. */
+  /** First human text, unabridged and unredacted; "" when there is none. */
   readonly message: string;
   readonly param?: string;
   /** false: JSON, but not an error of a chat API (a web framework's "Not Found"). */
   readonly isApiError: boolean;
 }
 
-const MAX_MESSAGE_UNITS = 4_096;
+/** Some servers wrap their one error in a list. More than this is no wrapping. */
+const MAX_WRAPPING_LISTS = 4;
 
 function isFields(value: unknown): value is Fields {
   return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
-export function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 function codeWord(value: unknown): string[] {
@@ -38,8 +34,14 @@ function codesOf(node: Fields): string[] {
   return [node.code, node.type, node.status, node.error_code].flatMap(codeWord);
 }
 
-function clip(text: string): string {
-  return text.length > MAX_MESSAGE_UNITS ? text.slice(0, MAX_MESSAGE_UNITS) : text;
+/** The first element of a list in a list…; undefined for an empty one, and for one that is nested without end. */
+function unlisted(body: unknown): unknown {
+  let inner = body;
+  for (let lists = 0; Array.isArray(inner); lists += 1) {
+    if (lists === MAX_WRAPPING_LISTS) return undefined;
+    inner = inner[0];
+  }
+  return inner;
 }
 
 /** One entry of a validation list: "body.messages: Field required". */
@@ -53,9 +55,9 @@ function entryText(entry: unknown): string {
 
 /** Human text of a string, a list of entries, or an object with a message. */
 function humanText(value: unknown): string {
-  if (typeof value === "string") return clip(value.trim());
-  if (Array.isArray(value)) return clip(value.slice(0, 20).map(entryText).filter(Boolean).join("; "));
-  return isFields(value) ? clip(entryText(value)) : "";
+  if (typeof value === "string") return value.trim();
+  if (Array.isArray(value)) return value.slice(0, 20).map(entryText).filter(Boolean).join("; ");
+  return isFields(value) ? entryText(value) : "";
 }
 
 const MESSAGE_FIELDS = ["message", "msg", "error_msg", "status_msg", "detail", "errors", "title", "error_description"];
@@ -69,7 +71,7 @@ function messageOf(node: Fields): string {
 }
 
 function paramOf(node: Fields): string | undefined {
-  return typeof node.param === "string" && node.param !== "" ? clip(node.param).slice(0, 200) : undefined;
+  return typeof node.param === "string" && node.param !== "" ? node.param : undefined;
 }
 
 /** An error inside this one, as JSON text or object: an aggregator's `metadata.raw`, or a message that is JSON itself. */
@@ -118,12 +120,12 @@ function errorNode(body: Fields): Fields | string | undefined {
 }
 
 /** The fault of an answer whose status already says that it failed; undefined when the body isn't JSON. */
-export function readFault(body: unknown, depth = 1): Fault | undefined {
-  if (Array.isArray(body)) return body.length === 0 ? undefined : readFault(body[0], depth);
-  if (typeof body === "string") return { codes: [], message: clip(body.trim()), isApiError: false };
+export function readFault(listed: unknown, depth = 1): Fault | undefined {
+  const body = unlisted(listed);
+  if (typeof body === "string") return { codes: [], message: body.trim(), isApiError: false };
   if (!isFields(body)) return undefined;
   const node = errorNode(body);
-  if (typeof node === "string") return { codes: codesOf(body), message: clip(node), isApiError: true };
+  if (typeof node === "string") return { codes: codesOf(body), message: node, isApiError: true };
   if (node !== undefined) return readNode(node, body, depth);
   const codes = codesOf(body);
   const message = messageOf(body);
@@ -137,7 +139,7 @@ function choiceError(body: Fields): Fault | undefined {
   for (const choice of body.choices) {
     if (!isFields(choice)) continue;
     const { error } = choice;
-    if (typeof error === "string" && error !== "") return { codes: [], message: clip(error), isApiError: true };
+    if (typeof error === "string" && error !== "") return { codes: [], message: error, isApiError: true };
     if (isFields(error) && Object.keys(error).length > 0) return readNode(error, error, 1);
   }
   return undefined;
@@ -158,12 +160,12 @@ function flatFault(body: Fields): Fault | undefined {
 
 /** The error that hides in a 200 body or in one stream frame; undefined for an ordinary one. Cheap for ordinary frames. */
 export function findEmbeddedFault(body: unknown): Fault | undefined {
-  if (Array.isArray(body)) return body.length === 1 ? findEmbeddedFault(body[0]) : undefined;
-  if (!isFields(body)) return undefined;
-  const node = errorNode(body);
-  if (typeof node === "string") return { codes: codesOf(body), message: clip(node), isApiError: true };
-  if (node !== undefined) return readNode(node, body, 1);
-  return choiceError(body) ?? flatFault(body);
+  const inner = Array.isArray(body) && body.length === 1 ? unlisted(body) : body;
+  if (!isFields(inner)) return undefined;
+  const node = errorNode(inner);
+  if (typeof node === "string") return { codes: codesOf(inner), message: node, isApiError: true };
+  if (node !== undefined) return readNode(node, inner, 1);
+  return choiceError(inner) ?? flatFault(inner);
 }
 
 /** An event named "error" is one, also when its data has none of the usual shapes. */

@@ -76,7 +76,7 @@ function judgeEmpty(input: JudgeInput, primary: ChatChoice): PolyGatewayError {
     );
   }
   const what = primary.thinking === "" ? "nothing" : "only reasoning and no answer";
-  const end = input.redact(String(primary.rawFinishReason).slice(0, 100));
+  const end = input.redact(String(primary.rawFinishReason)).slice(0, 100);
   return transientEnd(input, "empty", `the answer ended with ${what} (finish_reason ${end})`);
 }
 

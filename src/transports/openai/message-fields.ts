@@ -57,15 +57,19 @@ export function readReasoning(message: Fields, ownFields: readonly string[] = NO
     .join("");
 }
 
-/** Streamed log probabilities come in pieces: their lists are joined, everything else is replaced. */
+/**
+ * Streamed log probabilities come in pieces: their lists are joined, everything else is replaced. `before` is what this
+ * function returned last; its lists grow in place, since copying them with every piece would be quadratic.
+ */
 export function joinLogprobs(before: unknown, piece: unknown): unknown {
   if (!isFields(piece)) return before;
   if (!isFields(before)) return piece;
-  const joined: Fields = { ...before };
   for (const key of Object.keys(piece)) {
-    const old = joined[key];
+    if (key === "__proto__") continue;
+    const old = before[key];
     const added = piece[key];
-    joined[key] = Array.isArray(old) && Array.isArray(added) ? [...old, ...added] : (added ?? old);
+    if (Array.isArray(old) && Array.isArray(added)) for (const entry of added) old.push(entry);
+    else before[key] = added ?? old;
   }
-  return joined;
+  return before;
 }

@@ -1,3 +1,5 @@
+import { TextPile } from "../text-pile.js";
+
 /** Reasoning that a model writes into its answer, between tags at the very start of the message (spec 03 "Content"). */
 
 export type TagPairs = readonly (readonly [open: string, close: string])[];
@@ -66,6 +68,8 @@ export class TagScanner {
   readonly #tags: TagPairs;
   readonly #sink: TagSink;
   #state: "start" | "thinking" | "after" | "text" = "start";
+  /** White space at the very start: kept apart, so that it isn't looked through again with each piece. */
+  readonly #blanks = new TextPile();
   #held = "";
   #close = "";
 
@@ -87,16 +91,22 @@ export class TagScanner {
   }
 
   end(): void {
-    if (this.#held !== "") this.#sink(this.#state === "thinking" ? "thinking" : "text", this.#held);
+    const rest = this.#blanks.take() + this.#held;
+    if (rest !== "") this.#sink(this.#state === "thinking" ? "thinking" : "text", rest);
     this.#held = "";
     this.#state = "text";
   }
 
   #decide(orphans: boolean): void {
     const text = this.#held.trimStart();
+    if (text.length < this.#held.length) {
+      this.#blanks.add(this.#held.slice(0, this.#held.length - text.length));
+      this.#held = text;
+    }
     for (const [open, close] of this.#tags) {
       if (!text.startsWith(open)) continue;
       this.#state = "thinking";
+      this.#blanks.take();
       this.#close = close;
       this.#held = text.slice(open.length);
       return;
@@ -111,6 +121,7 @@ export class TagScanner {
     const thinking = text.slice(0, orphan.at).trim();
     if (thinking !== "") this.#sink("thinking", thinking);
     this.#state = "after";
+    this.#blanks.take();
     this.#held = text.slice(orphan.at + orphan.close.length);
   }
 

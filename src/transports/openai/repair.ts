@@ -53,7 +53,8 @@ export function repairOf(verdict: Verdict, refusal: Refusal, { body, wire, ownFi
 
 /** A body may quote the whole request: what the provider says counts, where it says something. */
 function namedOf(fields: readonly string[], { upstreamMessage, details }: Verdict, text: string): string | undefined {
-  const said = upstreamMessage === "" ? text : `${upstreamMessage} ${String(details.param ?? "")}`;
+  const said =
+    upstreamMessage === null || upstreamMessage === "" ? text : `${upstreamMessage} ${String(details.param ?? "")}`;
   return fields.find((name) => said.toLowerCase().includes(name));
 }
 

@@ -96,14 +96,14 @@ function namesOf({ profile, model }: SourceConfig): ParameterNames {
 }
 
 /** Throws SourceDeadError when the source's address or credentials can't be put on the wire. */
-function prepare(source: SourceConfig, { pathOf, accept }: WireTarget): SourceWire {
+function prepare(source: SourceConfig, { pathOf, accept }: WireTarget, secrets: readonly string[]): SourceWire {
   const url = addressOf(source);
   return {
     origin: url.origin,
     path: `${url.pathname.replace(/\/+$/, "")}${pathOf(source)}${queryOf(source, url)}`,
     headers: sourceHeaders(source, accept),
     sendsCallId: !Object.keys(source.headers).some((name) => name.toLowerCase() === CALL_ID_HEADER),
-    redact: createRedactor(source),
+    redact: createRedactor([source], secrets),
     dropped: new Set(),
     names: namesOf(source),
     mustStream: false,
@@ -111,12 +111,16 @@ function prepare(source: SourceConfig, { pathOf, accept }: WireTarget): SourceWi
   };
 }
 
-export function createSourceWires(target: WireTarget): (source: SourceConfig) => SourceWire {
+/** `secrets` = what else no text may show, as a proxy's password. */
+export function createSourceWires(
+  target: WireTarget,
+  secrets: readonly string[] = [],
+): (source: SourceConfig) => SourceWire {
   const wires = new WeakMap<SourceConfig, SourceWire>();
   return (source) => {
     let wire = wires.get(source);
     if (wire === undefined) {
-      wire = prepare(source, target);
+      wire = prepare(source, target, secrets);
       wires.set(source, wire);
     }
     return wire;

@@ -56,7 +56,7 @@ export class WholeAnswerExchange<T> implements HttpObserver {
     this.#resolve = resolve;
     this.#reject = reject;
     const limits = { totalMs: send.source.timeoutMs, ttftMs: 0, interTokenMs: 0 };
-    this.#watchdog = new Watchdog(send.context.runtime, limits, (timer, limitMs) => this.#expired(timer, limitMs));
+    this.#watchdog = new Watchdog(send.context.runtime, limits, (timer, limitMs) => this.#onExpired(timer, limitMs));
   }
 
   start(http: HttpClient): void {
@@ -152,6 +152,15 @@ export class WholeAnswerExchange<T> implements HttpObserver {
   #refuse(text: string): void {
     const header = (name: string) => this.#headers.get(name);
     this.#fail(this.#send.refused({ statusCode: this.#statusCode, embedded: false, text, header }));
+  }
+
+  /** Runs in a timer of its own: an exception here would end the process. */
+  #onExpired(timer: WatchdogTimer, limitMs: number): void {
+    try {
+      this.#expired(timer, limitMs);
+    } catch (error) {
+      this.#fail(unreadable(this.#failureInput(), error));
+    }
   }
 
   #expired(timer: WatchdogTimer, limitMs: number): void {
