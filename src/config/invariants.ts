@@ -194,11 +194,19 @@ function idleSettings(subject: Subject): ConfigNote[] {
 }
 
 /** Valid for embeddings too, but probably not meant. */
-export function embeddingWarnings({ config, labels, positions }: Subject): ConfigNote[] {
+export function embeddingWarnings({ config, labels, positions }: Subject, batchSize: number): ConfigNote[] {
   const notes = config.sources.flatMap((source, index): ConfigNote[] => {
-    if (Object.keys(source.extraBody).length === 0) return [];
-    const key = labels.key(`sources[${positions[index]}].extraBody`);
-    return [{ key, level: "warning", text: "is not sent with embeddings: it applies to chat alone" }];
+    const { embeddingBatchMax, name } = source.profile;
+    const found: ConfigNote[] = [];
+    if (embeddingBatchMax !== undefined && batchSize > embeddingBatchMax) {
+      const text = `${labels.value("batchSize", batchSize)} is more than ${source.name} takes in one request: ${embeddingBatchMax} by its profile ${name}`;
+      found.push({ key: labels.key("batchSize"), level: "warning", text });
+    }
+    if (Object.keys(source.extraBody).length > 0) {
+      const key = labels.key(`sources[${positions[index]}].extraBody`);
+      found.push({ key, level: "warning", text: "is not sent with embeddings: it applies to chat alone" });
+    }
+    return found;
   });
   const models = new Set(config.sources.map(({ model }) => model));
   if (models.size < 2) return notes;

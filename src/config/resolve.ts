@@ -84,7 +84,7 @@ export function inspectScope(
       ...cacheNotes(given.cache, cache, labels),
       ...emptyScopeNotes(given.sources, sources.length),
       ...warnings(subject),
-      ...(isEmbedding ? embeddingWarnings(subject) : []),
+      ...(embedding === null ? [] : embeddingWarnings(subject, embedding.batchSize)),
     ],
     problems: [...reader.problems, ...violations(subject)],
   };

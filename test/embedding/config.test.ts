@@ -8,6 +8,7 @@ import {
   type GatewayOptions,
   MemoryCache,
 } from "../../src/index.js";
+import { profileFor, profiles } from "../../src/transports/openai/profiles.js";
 import { base64Of, bench, embeds } from "../support/embedding-server.js";
 
 /** Options of an embedding client, from code and from the environment. */
@@ -53,6 +54,28 @@ describe("in code", () => {
     expect(problemsOf(() => new EmbeddingClient({ ...good, batchSize } as EmbeddingOptions))).toMatchObject([
       { key: "batchSize" },
     ]);
+  });
+
+  it("a batch larger than the provider takes is warned of", () => {
+    const qwen = { EMBED__ACME__1__PROFILE: "qwen" };
+    const { notes } = inspectEnv("EMBED", envOf({ ...qwen, EMBED__BATCH_SIZE: "16" }), {
+      client: "any",
+      profiles,
+      profileFor,
+    });
+    expect(notes.filter(({ key }) => key === "EMBED__BATCH_SIZE")).toEqual([
+      {
+        key: "EMBED__BATCH_SIZE",
+        level: "warning",
+        text: "16 is more than acme_1 takes in one request: 10 by its profile qwen",
+      },
+    ]);
+    const fitting = inspectEnv("EMBED", envOf({ ...qwen, EMBED__BATCH_SIZE: "10" }), {
+      client: "any",
+      profiles,
+      profileFor,
+    });
+    expect(fitting.notes.filter(({ key }) => key === "EMBED__BATCH_SIZE")).toEqual([]);
   });
 
   it("a cache of the process or of the scope is not its business", async () => {
