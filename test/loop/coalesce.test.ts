@@ -221,6 +221,21 @@ describe.each(GOVERNOR_KINDS)("identical calls in flight (%s governor)", (govern
     expect(transport.sends).toHaveLength(1);
   });
 
+  it("what was read out of a structured answer is shared with it, and structured() asks for itself", async () => {
+    const { kernel, client, transport } = simulate({ script: () => ({ afterMs: 10, content: '{"a":1}' }) });
+    const json = { ...hi, responseFormat: { type: "json_object" } };
+    const replies = await kernel.run(Promise.all([client.chat(json), client.chat(json)]));
+    expect(replies.map(({ parsed, cacheHit }) => [parsed, cacheHit])).toEqual([
+      [{ a: 1 }, false],
+      [{ a: 1 }, true],
+    ]);
+    expect(transport.sends).toHaveLength(1);
+    const schema = { type: "object", properties: { a: { type: "number" } }, required: ["a"] };
+    const values = await kernel.run(Promise.all([client.structured(hi, schema), client.structured(hi, schema)]));
+    expect(values.map(({ value }) => value)).toEqual([{ a: 1 }, { a: 1 }]);
+    expect(transport.sends).toHaveLength(3);
+  });
+
   it("close() waits for everyone, also when the one that began is gone", async () => {
     const { kernel, client, transport } = simulate();
     const leaving = new AbortController();
