@@ -84,6 +84,21 @@ export function show(reading: EnvReading, field: Field, text: string): string {
   return showValue(field, hidden);
 }
 
+/** Findings whose texts hold no known secret: one that was put under a wrong key may have been quoted anywhere. */
+export function masked<Finding extends object>({ secrets }: EnvReading, findings: readonly Finding[]): Finding[] {
+  if (secrets.size === 0) return [...findings];
+  return findings.map((finding) => {
+    const texts = Object.entries(finding).map(([name, text]) => {
+      let hidden: unknown = text;
+      for (const secret of secrets) {
+        if (typeof hidden === "string") hidden = hidden.replaceAll(secret, maskSecret(secret));
+      }
+      return [name, hidden] as const;
+    });
+    return Object.fromEntries(texts) as Finding;
+  });
+}
+
 /** The value of a key nobody knows, which may be a secret under a misspelt name. */
 export function showUnknown(reading: EnvReading, key: string, meant?: Field): string {
   return show(reading, unknownField(key, meant), reading.env[key] ?? "");

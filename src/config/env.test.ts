@@ -489,6 +489,15 @@ describe("fuzz", () => {
     );
   });
 
+  test("a key that was put under another name is not quoted", () => {
+    for (const name of ["THINKING", "PROFILE", "EXTRA_BODY", "TRANSIENT_400", "LIMIT_RULE", "RPM", "TIMEOUT_S"]) {
+      for (const value of [KEY, `{"${KEY}":1}`, `{"extends":"${KEY}"}`, `/${KEY}(/`]) {
+        const { problems } = inspectEnv("LLM", { ...GOOD, [`LLM__QWEN__1__${name}`]: value });
+        expect(JSON.stringify(problems), `${name}=${value}`).not.toContain(KEY);
+      }
+    }
+  });
+
   test("what the environment accepts, the constructor accepts", () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(name, value), { maxLength: 4 }), (entries) => {

@@ -3,7 +3,7 @@ import { type ClientKind, forClient } from "./client-kind.js";
 import { parseDotEnv, readText } from "./dotenv.js";
 import { envNameOf } from "./env-keys.js";
 import { type ProcessReading, readProcess } from "./env-process.js";
-import { type Env, type EnvReading, startReading } from "./env-reading.js";
+import { type Env, type EnvReading, masked, startReading } from "./env-reading.js";
 import { missingScopeRemedy, readScope, type ScopeReading } from "./env-scope.js";
 import type { ConfigNote } from "./invariants.js";
 import { fieldOf, type Labels, written } from "./labels.js";
@@ -91,8 +91,8 @@ export function inspectEnv(scope: string, env: Env, settings: EnvSettings = {}):
     client,
     options,
     process: process.settings,
-    notes: [...reading.notes, ...inspected.notes],
-    problems: [...reading.problems, ...inspected.problems],
+    notes: masked(reading, [...reading.notes, ...inspected.notes]),
+    problems: masked(reading, [...reading.problems, ...inspected.problems]),
   };
 }
 

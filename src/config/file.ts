@@ -3,7 +3,7 @@ import { forClient } from "./client-kind.js";
 import { type Env, type EnvInspection, type EnvSettings, environment, type LoadedEnv, proxyEnvOf } from "./env.js";
 import { scopesIn } from "./env-keys.js";
 import { processNames } from "./env-process.js";
-import { addSecret, type EnvReading, startReading } from "./env-reading.js";
+import { addSecret, type EnvReading, masked, startReading } from "./env-reading.js";
 import { type FileLayout, layoutOf, missingScope } from "./file-layout.js";
 import { parseConfigText } from "./file-parse.js";
 import { readFileProcess } from "./file-process.js";
@@ -11,6 +11,7 @@ import { readFileScope } from "./file-scope.js";
 import { readConfigText } from "./file-text.js";
 import type { Tree } from "./file-tree.js";
 import { isInterpolated } from "./interpolate.js";
+import { fieldOf } from "./labels.js";
 import type { EmbeddingOptions, GatewayOptions } from "./options.js";
 import { merged, notOverridden, overriddenLabels } from "./overrides.js";
 import { inspectScope } from "./resolve.js";
@@ -103,8 +104,8 @@ export function inspectFile(file: ConfigFile, scope: string, env: Env, settings:
     client,
     options,
     process: process.settings,
-    notes: [...reading.notes, ...inspected.notes],
-    problems: [...found, ...reading.problems, ...inspected.problems],
+    notes: masked(reading, [...reading.notes, ...inspected.notes]),
+    problems: masked(reading, [...found, ...reading.problems, ...inspected.problems]),
   };
 }
 
@@ -113,11 +114,16 @@ function rememberSecrets(reading: EnvReading, { scopes, process }: FileLayout): 
   const visit = (tree: Tree, name: string): void => {
     if (tree.kind === "map") for (const [key, value] of tree.entries) visit(value, key);
     else if (tree.kind === "list") for (const item of tree.items) visit(item, name);
-    else if (unknownField(name).secret && !isInterpolated(String(tree.value)))
-      addSecret(reading.secrets, String(tree.value));
+    else if (mayBeSecret(name) && !isInterpolated(String(tree.value))) addSecret(reading.secrets, String(tree.value));
   };
   for (const { tree } of scopes.values()) visit(tree, "");
   if (process !== undefined) visit(process, "");
+}
+
+/** `interTokenTimeoutMs` is called like a secret and is none. */
+function mayBeSecret(name: string): boolean {
+  const known = fieldOf(`sources[0].${name}`);
+  return known === undefined ? unknownField(name).secret === true : known.secret === true;
 }
 
 const MOST_NAMED = 3;
