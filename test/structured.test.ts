@@ -105,7 +105,7 @@ describe("every kind of schema", () => {
     expect((await asked(schema as never, {}, '{"a":"four"}')).value).toEqual({ a: 4 });
     const later = z.object({ a: z.number().refine(async (a) => a > 1, "more than 1") });
     const error = await failure(asked(later as never));
-    expect(error.issues).toEqual([{ path: "a", expected: "more than 1", got: "1" }]);
+    expect(error.issues).toEqual([{ path: "a", expected: "a value without this problem: more than 1", got: "1" }]);
   });
 
   it("the value has the type of the schema", async () => {
@@ -659,9 +659,27 @@ describe.each(WAYS)("%s() with a response format", (way) => {
   });
 
   it("other formats are the provider's own business", async () => {
-    for (const responseFormat of [{ type: "text" }, { type: "grammar", grammar: "x" }, "json", null]) {
+    for (const responseFormat of [{ type: "text" }, { type: "grammar", grammar: "x" }, null]) {
       expect(replyOf((await asked("hello", { responseFormat })).called)).not.toHaveProperty("parsed");
     }
+  });
+
+  it.each([
+    ["json_object", "must be an object"],
+    [7, "must be an object"],
+    [{ type: 7 }, "type must be a text"],
+    [{}, "type must be a text"],
+    [{ type: "json_scheme" }, "did you mean json_schema"],
+    [{ type: "jsonObject" }, "did you mean json_object"],
+    [{ type: "json_schema" }, "has no schema"],
+    [{ type: "json_schema", jsonSchema: { name: "a", schema: {} } }, "has no schema"],
+    [{ type: "object", properties: {} }, "is a JSON Schema alone"],
+    [{ type: "json_schema", json_schema: { name: "a", schema: { type: "objekt" } } }, "no type of JSON Schema"],
+  ])("%j is a mistake that is refused before anything is sent", async (responseFormat, problem) => {
+    const { seen, called } = await asked("{}", { responseFormat });
+    expect(called.error).toMatchObject({ name: "RequestRejectedError", code: "bad_request" });
+    expect((called.error as Error).message).toContain(problem);
+    expect(seen).toEqual([]);
   });
 
   it("tool calls and refusals are no final text", async () => {

@@ -2,7 +2,7 @@ import type { ChatCompletion, FinishReason } from "../domain/chat.js";
 import type { SourceConfig } from "../domain/source.js";
 import { RequestRejectedError, ResultInvalidError } from "../errors.js";
 import type { AttemptContext } from "../ports/transport.js";
-import { type AnswerIssue, issueLines } from "../structured/issues.js";
+import type { AnswerIssue } from "../structured/issues.js";
 import { type Read, readAnswer } from "../structured/reader.js";
 import { createRedactor } from "../transports/redact.js";
 import type { AnswerFormat } from "./answer-format.js";
@@ -19,7 +19,8 @@ function summary(code: keyof typeof SUMMARIES, issues: readonly AnswerIssue[]): 
   const [first, ...more] = issues;
   if (code === "truncated" || first === undefined) return SUMMARIES[code];
   const further = more.length === 0 ? "" : ` (and ${more.length} more)`;
-  return `${SUMMARIES[code]}: ${issueLines([first]).slice(2)}${further}`;
+  const place = first.path === "" ? "" : `${first.path}: `;
+  return `${SUMMARIES[code]}: ${place}expected ${first.expected}, got ${first.got}${further}`;
 }
 
 /** A model may have been told a credential and say it again: it is taken out before anything is quoted or cut. */

@@ -1,3 +1,4 @@
+import { didYouMean } from "../config/did-you-mean.js";
 import type { OperationKind } from "../domain/record.js";
 import type { JsonSchema, StandardSchema } from "../domain/standard-schema.js";
 import { RequestRejectedError } from "../errors.js";
@@ -74,13 +75,33 @@ type Refuse = (problem: string) => never;
 
 /** null = nothing that we read: a format of the provider's own, or `validate: false`. */
 export function formatIn(responseFormat: unknown, refuse: Refuse): ResponseFormat | null {
-  if (!isFields(responseFormat)) return null;
-  const { type, validate, json_schema: described } = responseFormat;
-  if (type !== "json_schema" && type !== "json_object") return null;
+  if (responseFormat === null) return null;
+  if (!isFields(responseFormat)) refuse(`responseFormat must be an object, such as ${EXAMPLE}`);
+  const { type, validate, json_schema: described } = responseFormat as Record<string, unknown>;
+  if (type !== "json_schema" && type !== "json_object") {
+    refuseMistake(type, refuse);
+    return null;
+  }
   if (validate !== undefined && typeof validate !== "boolean") refuse("responseFormat.validate must be true or false");
   if (validate === false) return null;
   if (type === "json_object") return { type, schema: undefined };
-  return { type, schema: isFields(described) ? described.schema : responseFormat.schema };
+  const { schema } = isFields(described) ? described : (responseFormat as Record<string, unknown>);
+  if (schema === undefined) refuse(`responseFormat json_schema has no schema; it is written ${SCHEMA_EXAMPLE}`);
+  return { type, schema };
+}
+
+const EXAMPLE = '{ type: "json_object" }';
+const SCHEMA_EXAMPLE = '{ type: "json_schema", json_schema: { name: "answer", schema: { … } } }';
+const OF_OPENAI = ["json_schema", "json_object", "text"];
+const OF_JSON_SCHEMA: ReadonlySet<unknown> = new Set(["object", "array", "string", "number", "integer", "boolean"]);
+
+/** Providers have formats of their own; what is nearly one of OpenAI's, or a schema alone, was meant to be checked. */
+function refuseMistake(type: unknown, refuse: Refuse): void {
+  if (typeof type !== "string") refuse(`responseFormat.type must be a text, such as ${EXAMPLE}`);
+  if (OF_JSON_SCHEMA.has(type)) refuse(`responseFormat is a JSON Schema alone; it is written ${SCHEMA_EXAMPLE}`);
+  if (OF_OPENAI.includes(type as string)) return;
+  const meant = didYouMean(type as string, OF_OPENAI);
+  if (meant !== undefined) refuse(`responseFormat.type ${JSON.stringify(type)} is not known; did you mean ${meant}?`);
 }
 
 export const OBJECT_FORMAT = { type: "json_object" } as const;

@@ -97,6 +97,9 @@ function planBudget(rule: ThinkingRule, asked: number, wish: ThinkingWish, model
   const most = Math.min(budget.max ?? Number.POSITIVE_INFINITY, below ?? Number.POSITIVE_INFINITY);
   const tokens = wish.nearest ? Math.max(budget.min, Math.min(asked, most)) : asked;
   if (tokens < budget.min || tokens > most) {
+    if (below !== undefined && below < budget.min) {
+      return { problem: `thinking of ${model} takes at least ${budget.min} tokens, and maxTokens must be above that` };
+    }
     const range = `${budget.min} to ${Number.isFinite(most) ? most : "any number"}`;
     const why = below !== undefined && most === below ? ", since it must stay below maxTokens" : "";
     return { problem: `a thinking budget of ${tokens} is outside of what ${model} takes (${range}${why})` };

@@ -1,5 +1,6 @@
 import type { StandardSchema } from "../domain/standard-schema.js";
 import { adjusted } from "./adjust.js";
+import { expectedIn } from "./expected.js";
 import { type AnswerIssue, issueAt, MAX_ISSUES } from "./issues.js";
 import type { Path } from "./schema-issues.js";
 import { isContainer } from "./strict-json.js";
@@ -38,7 +39,7 @@ function segmentsOf(path: readonly unknown[] | undefined): Path {
 function standardIssues(issues: readonly unknown[], root: unknown): AnswerIssue[] {
   return issues.slice(0, MAX_ISSUES).map((issue) => {
     const { message, path } = (issue ?? {}) as { message?: unknown; path?: readonly unknown[] };
-    return issueAt(root, segmentsOf(path), typeof message === "string" ? message : "something else");
+    return issueAt(root, segmentsOf(path), expectedIn(typeof message === "string" ? message : ""));
   });
 }
 

@@ -35,6 +35,16 @@ function usablePattern(pattern: string): string {
 }
 
 /** Throws Error. */
+const TYPES: ReadonlySet<unknown> = new Set(["object", "array", "string", "number", "integer", "boolean", "null"]);
+
+/** A misspelt type would fit nothing, which only shows when the answers have been paid. */
+function checkType(type: unknown): void {
+  if (type === undefined) return;
+  const unknown = [type].flat().find((name) => !TYPES.has(name));
+  if (unknown === undefined) return;
+  throw new Error(`${JSON.stringify(unknown)} is no type of JSON Schema; there are ${[...TYPES].join(", ")}`);
+}
+
 export function checkSchemas(lookup: Lookup): void {
   for (const schema of Object.values(lookup)) {
     if (typeof schema !== "object" || schema === null) continue;
@@ -44,6 +54,7 @@ export function checkSchemas(lookup: Lookup): void {
         `$ref ${JSON.stringify(schema.$ref)} leads nowhere; only references within the schema are followed`,
       );
     }
+    checkType(schema.type);
     if (typeof schema.pattern === "string") schema.pattern = usablePattern(schema.pattern);
     for (const pattern of Object.keys(schema.patternProperties ?? {})) new RegExp(pattern, "u");
   }
