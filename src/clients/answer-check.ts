@@ -102,10 +102,48 @@ export async function checkKept(
   return isPlainCall ? {} : undefined;
 }
 
-/** The result of our own work on an answer, unless the call is stopped while it goes on. */
-export function orAborted<T>(context: AttemptContext, work: Promise<T>): Promise<T> {
+/** The answer of a schema that takes too long. Throws nothing. */
+export function undecided(completion: ChatCompletion, source: SourceConfig, limitMs: number): ResultInvalidError {
+  const expected = `a decision of the schema within ${limitMs} ms`;
+  const issues = [{ path: "", expected, got: "none" }];
+  const error = invalid(withoutSecrets(completion, source), source.name, { ok: false, code: "schema", issues });
+  return Object.assign(error, { details: { ...error.details, undecided: true } });
+}
+
+interface Judging {
+  /** Gives the permit back. */
+  readonly release: () => void;
+  readonly limitMs: number;
+  readonly undecided: (limitMs: number) => ResultInvalidError;
+}
+
+/** Any schema that is no code of the user's has decided by then. */
+const RELEASE_AFTER_MS = 50;
+
+/**
+ * The judgement of an answer, unless the call is stopped or the schema doesn't come to an end. While it takes long the
+ * permit is not held: a schema may itself ask the same client.
+ */
+export function judged<T>(
+  context: AttemptContext,
+  work: Promise<T>,
+  { release, limitMs, undecided: makeError }: Judging,
+): Promise<T> {
+  const { runtime } = context;
   return new Promise((resolve, reject) => {
-    const stop = context.onAbort(reject);
-    work.then(resolve, reject).finally(stop);
+    let stop = (): void => {};
+    const cancelRelease = runtime.setTimer(RELEASE_AFTER_MS, release);
+    const cancelLimit = runtime.setTimer(limitMs, () => end(() => reject(makeError(limitMs))));
+    const end = (settle: () => void): void => {
+      cancelRelease();
+      cancelLimit();
+      stop();
+      settle();
+    };
+    stop = context.onAbort((reason) => end(() => reject(reason)));
+    work.then(
+      (result) => end(() => resolve(result)),
+      (error: unknown) => end(() => reject(error)),
+    );
   });
 }

@@ -1,5 +1,6 @@
 import { cacheKey, isCacheable } from "../domain/cache-key.js";
 import type { ChatCompletion, ChatEvent, ChatResponse, ToolCall } from "../domain/chat.js";
+import { isPromiseLike } from "../domain/promise-like.js";
 import type { SourceConfig } from "../domain/source.js";
 import type { GovernEnvironment } from "../governance/call.js";
 import { endWithHit } from "../governance/hit.js";
@@ -53,12 +54,22 @@ export function createChatCache(
   async function read(key: string, request: CheckedRequest): Promise<CachedAnswer | null> {
     try {
       const asked = cache.get(key);
-      const found: unknown = asked instanceof Promise ? await bounded(runtime, asked, request) : asked;
+      const found: unknown = isPromiseLike(asked) ? await bounded(runtime, asked, request, ASK_MS) : asked;
       if (found === null || found === undefined || isAnswer(found)) return found ?? null;
       throw new Error("an entry is no answer");
     } catch (error) {
       warn("get", error);
       return null;
+    }
+  }
+
+  /** A schema may be code of the user's that never ends: the caller can leave it, and the call is then made anew. */
+  async function checkedInTime(found: CachedAnswer, format: AnswerFormat, request: CheckedRequest) {
+    const limitMs = Math.max(...config.sources.map(({ timeoutMs }) => timeoutMs));
+    try {
+      return (await bounded(runtime, checkKept(found, format), request, limitMs)) ?? undefined;
+    } catch {
+      return undefined;
     }
   }
 
@@ -79,7 +90,8 @@ export function createChatCache(
       const askedMs = runtime.now();
       const found = await read(key, request);
       if (found === null) return null;
-      const checked = format === null ? NOT_READ : await checkKept(found, format);
+      const checked = format === null ? NOT_READ : await checkedInTime(found, format, request);
+      if (isOver(request)) return null;
       if (checked === undefined) {
         const text = `scope ${config.scope}: a kept answer no longer fits what is asked for; the call is made anew`;
         environment.warn("cache", "unfit", text);
@@ -97,7 +109,7 @@ export function createChatCache(
       const kept = { content, thinking, toolCalls, finishReason, rawFinishReason, modelReported, choices, logprobs };
       try {
         const writing = cache.set(key, { ...kept, usage: facts.usage, model, provider, sourceName });
-        if (writing instanceof Promise) writing.catch((error: unknown) => warn("set", error));
+        if (isPromiseLike(writing)) Promise.resolve(writing).catch((error: unknown) => warn("set", error));
       } catch (error) {
         warn("set", error);
       }
@@ -119,10 +131,15 @@ function isOver({ signal, cancellation }: CheckedRequest): boolean {
 }
 
 /** The answer of the cache, or null when the caller leaves first: the loop then says so. */
-function bounded<T>(runtime: Runtime, asked: Promise<T>, request: CheckedRequest): Promise<T | null> {
+function bounded<T>(
+  runtime: Runtime,
+  asked: PromiseLike<T>,
+  request: CheckedRequest,
+  mostMs: number,
+): Promise<T | null> {
   const { signal, cancellation, deadlineMs } = request;
   return new Promise((resolve, reject) => {
-    const limitMs = Math.min(ASK_MS, deadlineMs ?? ASK_MS);
+    const limitMs = Math.min(mostMs, deadlineMs ?? mostMs);
     const cancel = runtime.setTimer(limitMs, () => end(() => reject(new Error(`no answer within ${limitMs} ms`))));
     const leave = (): void => end(() => resolve(null));
     const stopSignal = signal === undefined ? undefined : onSignal(signal, leave);

@@ -76,7 +76,7 @@ describe("whether the provider is asked to stream", () => {
     ["a stream streams, whatever is set", { stream: false }, source({ stream: false }), "chat_stream", true],
   ] as const)("%s", async (_, request, to, kind, streams) => {
     const { operation, asked } = operationOf(request, {}, kind);
-    await operation.attempt(to, {} as never);
+    await operation.attempt(to, {} as never, () => {});
     expect(asked).toEqual([streams]);
   });
 });

@@ -13,11 +13,12 @@ import {
   OpenedStream,
   type Operation,
   type PartialFacts,
+  type ReleasePermit,
   type ReplyFacts,
 } from "../governance/operation.js";
 import type { AttemptContext, ChatAttempt } from "../ports/transport.js";
 import type { AbleSources } from "./able-sources.js";
-import { checkAnswer, orAborted } from "./answer-check.js";
+import { checkAnswer, judged, undecided } from "./answer-check.js";
 import type { AnswerFormat } from "./answer-format.js";
 import type { CheckedRequest } from "./chat-request.js";
 
@@ -88,11 +89,12 @@ export class ChatOperation<Value> implements Operation<Value, ChatCompletion> {
   attempt(
     source: SourceConfig,
     context: AttemptContext,
+    release: ReleasePermit,
   ): Promise<ChatCompletion | OpenedStream<Value, ChatCompletion>> {
     const wanted = this.kind === "chat_stream" || (this.#request.stream ?? source.stream);
     // Some models answer nothing but a stream while they think; the reply is the same.
     const stream = wanted || mustStream(source, thinkingOf(this.#request, source));
-    if (this.#format !== null) return this.#formatted(this.#format, source, stream, context);
+    if (this.#format !== null) return this.#formatted(this.#format, source, stream, context, release);
     const { messagesJson } = this.#request;
     return this.#open({ source, request: this.#request, messagesJson, stream, context });
   }
@@ -103,11 +105,16 @@ export class ChatOperation<Value> implements Operation<Value, ChatCompletion> {
     source: SourceConfig,
     stream: boolean,
     context: AttemptContext,
+    release: ReleasePermit,
   ): Promise<ChatCompletion | OpenedStream<Value, ChatCompletion>> {
     const { request, messagesJson, ownFields } = format.ladder.formatted(source, this.#request);
     this.#sentMessages = messagesJson;
     const check = (completion: ChatCompletion): Promise<ChatCompletion> =>
-      orAborted(context, checkAnswer(completion, format, source));
+      judged(context, checkAnswer(completion, format, source), {
+        release: () => release(context, this.describeReply(completion).usage.totalTokens),
+        limitMs: source.timeoutMs,
+        undecided: (limitMs) => undecided(completion, source, limitMs),
+      });
     try {
       const json = messagesJson ?? this.#request.messagesJson;
       const opened = await this.#open({ source, request, messagesJson: json, stream, ownFields, context });

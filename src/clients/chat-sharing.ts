@@ -33,8 +33,10 @@ export function createChatSharing(environment: GovernEnvironment, { namespace, s
   };
 }
 
-/** The answer as a call is told that sent nothing for it; a copy, since nobody may change what others are given. */
-export function sharedResponse(response: ChatResponse, { callId, requestId, latencyMs }: HitFacts): ChatResponse {
+/** The answer as one of several calls is told it: a copy, since nobody may change what others are given. */
+export function sharedResponse(response: ChatResponse, hit: HitFacts | null): ChatResponse {
   const copy = structuredClone(response);
+  if (hit === null) return copy;
+  const { callId, requestId, latencyMs } = hit;
   return { ...copy, callId, requestId, latencyMs, ttftMs: null, attempts: 0, cacheHit: true, cost: 0 };
 }

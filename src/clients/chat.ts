@@ -70,11 +70,11 @@ export function createChatClient(
     key: string | null,
   ): Promise<ChatResponse> {
     const { governed, answered, hit } = await sharing!.run(shared, operation, checked);
-    const response = chatResponse(governed, answered);
-    if (hit !== null) return sharedResponse(response, hit);
-    warnOfUnwantedThinking(environment.warn, checked, governed.source, answered.completion);
-    if (key !== null) cache!.keep(key, checked, governed, answered);
-    return response;
+    if (hit === null) {
+      warnOfUnwantedThinking(environment.warn, checked, governed.source, answered.completion);
+      if (key !== null) cache!.keep(key, checked, governed, answered);
+    }
+    return sharedResponse(chatResponse(governed, answered), hit);
   }
 
   async function chat(request: ChatRequest): Promise<ChatResponse> {

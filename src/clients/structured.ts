@@ -94,6 +94,7 @@ function nextAsk(
   error: ResultInvalidError,
   plan: StructuredPlan,
 ): CheckedRequest | null {
+  if (error.details?.undecided === true) return null;
   if (error.code === "truncated") return withMoreTokens(ask, error);
   // A call of tools must be answered by their results, which only the caller has.
   if ((error.partial?.toolCalls.length ?? 0) > 0) return null;

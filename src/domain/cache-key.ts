@@ -90,14 +90,11 @@ export function isShareable(
   sources: readonly SourceConfig[],
 ): boolean {
   return sources.every((source) => {
-    const told = { ...source.extraBody, ...sampling, ...extraBody };
-    const { temperature, seed, random_seed: randomSeed } = told as Record<string, unknown>;
-    return !(Number(temperature) > 0) || isNumber(seed) || isNumber(randomSeed);
+    const temperature = extraBody?.temperature ?? sampling?.temperature ?? source.extraBody.temperature;
+    if (!(Number(temperature) > 0)) return true;
+    const own = sampling?.seed ?? extraBody?.seed ?? extraBody?.random_seed;
+    return typeof (own ?? source.extraBody.seed ?? source.extraBody.random_seed) === "number";
   });
-}
-
-function isNumber(value: unknown): boolean {
-  return typeof value === "number";
 }
 
 function isEmpty(fields: object | undefined): boolean {

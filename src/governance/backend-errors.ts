@@ -1,3 +1,4 @@
+import { isPromiseLike } from "../domain/promise-like.js";
 import { GovernanceBackendError, SourceNotConfiguredError } from "../errors.js";
 
 /**
@@ -31,7 +32,7 @@ export function askGovernor<T>(step: string, scope: string, question: () => T | 
   };
   try {
     const answer = question();
-    return answer instanceof Promise ? answer.catch(fail) : answer;
+    return isPromiseLike(answer) ? Promise.resolve(answer).catch(fail) : answer;
   } catch (error) {
     return fail(error);
   }

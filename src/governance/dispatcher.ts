@@ -1,3 +1,4 @@
+import { isPromiseLike } from "../domain/promise-like.js";
 import type { Grant, LeaseId, Refusal, ScopeSnapshot, Settle, TickReply, Verdict } from "../domain/tick.js";
 import { SourceNotConfiguredError } from "../errors.js";
 import type { Governor } from "../ports/governor.js";
@@ -296,14 +297,14 @@ export class Dispatcher {
       this.#tickFailed(error, accounts, wants, false);
       return;
     }
-    if (!(reply instanceof Promise)) {
+    if (!isPromiseLike(reply)) {
       this.#tickAnswered(reply, accounts, wants, null);
       return;
     }
     const sentMs = runtime.now();
     this.#wantsPerTick = MAX_WANTS;
     this.#inFlight = true;
-    reply.then(
+    Promise.resolve(reply).then(
       (answer) => this.#landed(() => this.#tickAnswered(answer, accounts, wants, sentMs)),
       (error) => this.#landed(() => this.#tickFailed(error, accounts, wants, true)),
     );

@@ -1,5 +1,6 @@
 import { judge } from "../domain/judgement.js";
 import { PolyGatewayError, TransientError } from "../errors.js";
+import type { AttemptContext } from "../ports/transport.js";
 import { Attempt } from "./attempt.js";
 import { textOf } from "./backend-errors.js";
 import { type Call, type GovernEnvironment, keepSources, sourceNamed, startCall } from "./call.js";
@@ -126,15 +127,19 @@ function send(attempt: Attempt): Promise<unknown> {
     sessionId: call.options.sessionId ?? null,
     parentCallId: call.options.parentCallId ?? null,
   });
-  if (committed === undefined) return call.operation.attempt(source, attempt);
+  if (committed === undefined) return call.operation.attempt(source, attempt, releaseAnswered);
   return committed.then(() => sendAfterCommit(attempt));
 }
+
+/** One function for all attempts: the context is the attempt. */
+const releaseAnswered = (context: AttemptContext, totalTokens: number): void =>
+  settleAttempt(context as Attempt, "success", totalTokens);
 
 async function sendAfterCommit(attempt: Attempt): Promise<unknown> {
   const { call, grant } = attempt;
   if (attempt.aborted) throw attempt.abortReason;
   if (attempt.runtime.now() - attempt.startedMs < grant.leaseTtlMs)
-    return call.operation.attempt(attempt.source, attempt);
+    return call.operation.attempt(attempt.source, attempt, releaseAnswered);
   await giveBackUnsent(attempt);
   return UNSENT;
 }

@@ -26,7 +26,11 @@ export interface Operation<Value, Completion> {
   /** The reader of a broken stream throws away what it has and reads another attempt from the start. Default: it can't. */
   readonly mayRestart?: boolean;
   /** Resolves with the whole answer, or with an OpenedStream at its commit point. */
-  attempt(source: SourceConfig, context: AttemptContext): Promise<Completion | OpenedStream<Value, Completion>>;
+  attempt(
+    source: SourceConfig,
+    context: AttemptContext,
+    release: ReleasePermit,
+  ): Promise<Completion | OpenedStream<Value, Completion>>;
   /** Why no source can do this call, when that is the request's own fault. */
   noneAble?(): RequestRejectedError | undefined;
   /** Columns 9 and 21 of a telemetry row; `source` null on a row without an attempt. */
@@ -35,6 +39,12 @@ export interface Operation<Value, Completion> {
   /** What arrived before an attempt failed; null when nothing did. */
   describePartial(partial: PartialReply): PartialFacts;
 }
+
+/**
+ * Gives the permit back before the attempt is over: the provider has answered, and what remains is to look at the answer,
+ * which may take as long as a user's own code does.
+ */
+export type ReleasePermit = (context: AttemptContext, totalTokens: number) => void;
 
 export interface Incapable {
   readonly reasons: Readonly<Record<string, SourceReasonDetail>>;

@@ -18,6 +18,7 @@ type Answer<Completion> = Omit<Joined<Completion>, "hit">;
 /** One call among those that share a chain. */
 interface Member {
   readonly call: Call;
+  readonly options: CallOptions;
   readonly joinedMs: number;
 }
 
@@ -26,6 +27,8 @@ interface Chain<Completion> {
   readonly interrupt: ChainInterrupt;
   readonly members: Set<Member>;
   readonly answer: Promise<Answer<Completion>>;
+  /** What rows and texts of the attempts tell: those of the first in line. */
+  readonly options: ChainOptions;
   /** Set once the answer is there: from then on leaving comes too late. */
   owner: Member | null;
 }
@@ -46,7 +49,7 @@ export class SharedCalls<Completion> {
   async run(key: string, operation: Operation<null, Completion>, options: CallOptions): Promise<Joined<Completion>> {
     const interrupt = interruptOf(this.#environment, options);
     const call = startCall(this.#environment, operation as Operation<unknown, unknown>, options, interrupt);
-    const member: Member = { call, joinedMs: this.#environment.runtime.now() };
+    const member: Member = { call, options, joinedMs: this.#environment.runtime.now() };
     try {
       if (interrupt.fired !== null) throw await ended(call, interruptionError(call, interrupt.fired));
       const chain = this.#chains.get(key) ?? this.#begin(key, operation, options, member);
@@ -60,9 +63,10 @@ export class SharedCalls<Completion> {
   #begin(key: string, operation: Operation<null, Completion>, options: CallOptions, first: Member): Chain<Completion> {
     const members = new Set([first]);
     const interrupt = new ChainInterrupt(members);
-    const governed = govern(this.#environment, operation, options, interrupt);
+    const own: ChainOptions = { ...options };
+    const governed = govern(this.#environment, operation, own, interrupt);
     const answer = governed.then(async (told) => ({ governed: told, answered: await told.ended }));
-    const chain: Chain<Completion> = { interrupt, members, answer, owner: null };
+    const chain: Chain<Completion> = { interrupt, members, answer, options: own, owner: null };
     this.#chains.set(key, chain);
     const settle = (): void => {
       chain.owner = firstOf(members);
@@ -84,9 +88,12 @@ export class SharedCalls<Completion> {
         if (chain.owner !== null) return;
         if (chain.members.size > 1) {
           chain.members.delete(member);
+          speakFor(chain.options, firstOf(chain.members));
           resolve(interruption);
         } else {
           this.#close(key, chain);
+          // The deadline that has passed is the last one's.
+          chain.options.deadlineMs = member.options.deadlineMs;
           chain.interrupt.fire(interruption);
         }
       });
@@ -99,6 +106,13 @@ export class SharedCalls<Completion> {
     const hit = isOwner ? null : await endShared(call, governed, answered.facts, member.joinedMs);
     return { governed, answered, hit };
   }
+}
+
+type ChainOptions = { -readonly [Option in keyof CallOptions]: CallOptions[Option] | undefined };
+
+function speakFor(options: ChainOptions, member: Member | null): void {
+  options.sessionId = member?.options.sessionId;
+  options.parentCallId = member?.options.parentCallId;
 }
 
 function firstOf(members: ReadonlySet<Member>): Member | null {

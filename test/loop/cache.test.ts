@@ -287,6 +287,26 @@ describe.each(GOVERNOR_KINDS)("the answer cache (%s governor)", (governor) => {
     });
   });
 
+  it("a store may answer with promises of its own kind", async () => {
+    const later = <T>(settle: (resolve: (value: T) => void, reject: (error: Error) => void) => void) => ({
+      // biome-ignore lint/suspicious/noThenProperty: it is what other libraries' promises are
+      then: (resolve: (value: T) => void, reject: (error: Error) => void) => settle(resolve, reject),
+    });
+    const kept = new MemoryCache();
+    const foreign = {
+      get: (key: string) => later((resolve) => resolve(kept.get(key))),
+      set: (key: string, answer: never) =>
+        later((_, reject) => {
+          kept.set(key, answer);
+          reject(new Error("disk full"));
+        }),
+    } as unknown as AnswerCache;
+    const { kernel, client, transport } = simulate(foreign);
+    await kernel.run(client.chat(hi));
+    expect(await kernel.run(client.chat(hi))).toMatchObject({ content: "answer 1", cacheHit: true });
+    expect(transport.sends).toHaveLength(1);
+  });
+
   it("a wish that is none is refused", async () => {
     const { kernel, client } = simulate(new MemoryCache());
     for (const more of [{ cache: "off" }, { cacheSalt: 7 }, { cacheNamespace: null }]) {

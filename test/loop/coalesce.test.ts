@@ -44,11 +44,17 @@ describe.each(GOVERNOR_KINDS)("identical calls in flight (%s governor)", (govern
     await expectNothingLeft(simulation);
   });
 
-  it("nobody can change what others are given", async () => {
-    const { kernel, client } = simulate();
-    const [one, two] = await kernel.run(Promise.all([client.chat(hi), client.chat(hi)]));
-    (one!.usage as { promptTokens: number }).promptTokens = -1;
+  it("nobody can change what others are given, not even at once", async () => {
+    const { kernel, client } = simulate({ script: () => ({ afterMs: 10, content: '{"a":1}' }) });
+    const json = { ...hi, responseFormat: { type: "json_object" } };
+    const spoilt = client.chat(json).then((reply) => {
+      (reply.usage as { promptTokens: number }).promptTokens = -1;
+      (reply.parsed as { a: number }).a = 99;
+      return reply;
+    });
+    const [, two] = await kernel.run(Promise.all([spoilt, client.chat(json)]));
     expect(two!.usage.promptTokens).toBeGreaterThanOrEqual(0);
+    expect(two!.parsed).toEqual({ a: 1 });
   });
 
   it("a joiner that leaves only detaches, with a row of its own", async () => {
@@ -76,15 +82,23 @@ describe.each(GOVERNOR_KINDS)("identical calls in flight (%s governor)", (govern
     const { kernel, client, transport, recorder } = simulation;
     const leaving = new AbortController();
     const reason = new Error("left");
-    const began = client.chat({ ...hi, signal: leaving.signal });
-    const second = client.chat(hi);
-    const third = client.chat(hi);
+    const began = client.chat({ ...hi, sessionId: "first", signal: leaving.signal });
+    const second = client.chat({ ...hi, sessionId: "second", parentCallId: "step" });
+    const third = client.chat({ ...hi, sessionId: "third" });
     kernel.runtime().setTimer(50, () => leaving.abort(reason));
     const [gone, heir, other] = await kernel.run(settled<unknown>([began, second, third]));
     expect(gone).toEqual({ status: "rejected", reason });
     expect(heir).toMatchObject({ value: { content: "answer 1", cacheHit: false, attempts: 1 } });
     expect(other).toMatchObject({ value: { content: "answer 1", cacheHit: true } });
     expect(transport.sends).toHaveLength(1);
+    // The rows tell of those they stand for.
+    expect(
+      recorder.rows.map(({ outcome, sessionId, parentCallId }) => [outcome, sessionId, parentCallId]).sort(),
+    ).toEqual([
+      ["cache_hit", "third", null],
+      ["cancelled", "first", null],
+      ["success", "second", "step"],
+    ]);
     // One final row a call, and no request id without one.
     expect(recorder.rows.map(({ outcome }) => outcome).sort()).toEqual(["cache_hit", "cancelled", "success"]);
     expect(new Set(recorder.rows.map(({ requestId }) => requestId)).size).toBe(3);
@@ -139,6 +153,13 @@ describe.each(GOVERNOR_KINDS)("identical calls in flight (%s governor)", (govern
     expect(whole).toMatchObject({ value: { content: "late", cacheHit: false } });
     expect(transport.sends).toHaveLength(1);
     expect(recorder.rows.map(({ outcome }) => outcome).sort()).toEqual(["success", "unavailable"]);
+    const both = await kernel.run(
+      settled<unknown>([client.chat({ ...hi, deadlineMs: 50 }), client.chat({ ...hi, deadlineMs: 150 })]),
+    );
+    expect(both.map((end) => (end as PromiseRejectedResult).reason.message)).toEqual([
+      expect.stringContaining("50 ms"),
+      expect.stringContaining("150 ms"),
+    ]);
     const alone = await kernel.run(settled<unknown>([client.chat({ ...hi, deadlineMs: 100 })]));
     expect(alone[0]).toMatchObject({ reason: { reason: "deadline_exceeded" } });
     await expectNothingLeft(simulation);
@@ -205,6 +226,9 @@ describe.each(GOVERNOR_KINDS)("identical calls in flight (%s governor)", (govern
     const warm = simulate({ sources: [{ extraBody: { temperature: 1 } }] });
     await warm.kernel.run(Promise.all([warm.client.chat(hi), warm.client.chat(hi)]));
     expect(warm.transport.sends).toHaveLength(2);
+    const unset = { ...hi, sampling: { temperature: undefined } } as unknown as ChatRequest;
+    await warm.kernel.run(Promise.all([warm.client.chat(unset), warm.client.chat(unset)]));
+    expect(warm.transport.sends).toHaveLength(4);
     const streams = simulate();
     await streams.kernel.run(Promise.all([streams.client.stream(hi).final, streams.client.stream(hi).final]));
     expect(streams.transport.sends).toHaveLength(2);

@@ -116,6 +116,57 @@ describe.each(GOVERNOR_KINDS)("structured() on the loop (%s governor)", (governo
     await expectNothingLeft({ kernel, client, transport }, controller.signal);
   });
 
+  /** A Standard Schema whose `validate` is the test's. */
+  const judge = (validate: (value: unknown) => unknown) => ({ "~standard": { version: 1, vendor: "test", validate } });
+
+  it("a validation may ask the same client: it holds no permit while it takes long", async () => {
+    const simulation = answering(['{"a":1}'], {});
+    const only = simulate({ sources: [{ maxConcurrency: 1 }], script: () => ({ afterMs: 100, content: '{"a":1}' }) });
+    const asks = judge(async (value) => {
+      await only.client.chat(hi);
+      return { value };
+    });
+    const reply = await only.kernel.run(only.client.structured(hi, asks as never, { jsonSchema: schema }));
+    expect(reply.value).toEqual({ a: 1 });
+    expect(only.recorder.rows.map(({ outcome }) => outcome)).toEqual(["success", "success"]);
+    await expectNothingLeft(only);
+    await expectNothingLeft(simulation);
+  });
+
+  it("a validation that never ends ends with the source's timeout, and is not paid for again", async () => {
+    const simulation = simulate({
+      sources: [{ timeoutMs: 5_000, maxConcurrency: 1 }],
+      script: () => ({ afterMs: 100, content: '{"a":1}' }),
+    });
+    const { kernel, client, transport, recorder } = simulation;
+    const never = judge(() => new Promise(() => {}));
+    const error = await failureOf(kernel, client.structured(hi, never as never, { jsonSchema: schema }));
+    expect(error).toMatchObject({ name: "ResultInvalidError", code: "schema", details: { asks: 1 } });
+    expect((error as Error).message).toContain("5000 ms");
+    expect(transport.sends).toHaveLength(1);
+    expect(recorder.rows.map(({ outcome, final }) => [outcome, final])).toEqual([["invalid", true]]);
+    await expectNothingLeft(simulation);
+  });
+
+  it("a kept answer is judged no longer than the caller waits", async () => {
+    let hangs = false;
+    const simulation = simulate({
+      script: () => ({ afterMs: 100, content: '{"a":1}' }),
+      options: { cache: { backend: "memory" } },
+    });
+    const { kernel, client } = simulation;
+    const moody = judge((value) => (hangs ? new Promise(() => {}) : { value }));
+    const ask = (more: object) => client.structured({ ...hi, ...more }, moody as never, { jsonSchema: schema });
+    await kernel.run(ask({}));
+    hangs = true;
+    const leaving = new AbortController();
+    kernel.runtime().setTimer(300, () => leaving.abort("left"));
+    expect(await failureOf(kernel, ask({ signal: leaving.signal }))).toBe("left");
+    expect(await failureOf(kernel, ask({ deadlineMs: 500 }))).toMatchObject({ reason: "deadline_exceeded" });
+    await kernel.run(client.close());
+    await expectNothingLeft(simulation, leaving.signal);
+  });
+
   it("close() waits for all asks, and no new call begins", async () => {
     const { kernel, client } = answering(["no", '{"a":1}']);
     const asking = client.structured(hi, schema);

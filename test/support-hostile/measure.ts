@@ -42,7 +42,9 @@ export async function measure(
     else respond(socket, asked);
   });
   const options = JSON.stringify({ baseUrl: server.baseUrl, way, source, request });
-  const child = spawn(process.execPath, ["--expose-gc", CLIENT, options], { stdio: ["ignore", "pipe", "pipe"] });
+  const child = spawn(process.execPath, ["--expose-gc", "--single-threaded-gc", CLIENT, options], {
+    stdio: ["ignore", "pipe", "pipe"],
+  });
   let stdout = "";
   let stderr = "";
   child.stdout.on("data", (text) => {
