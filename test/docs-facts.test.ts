@@ -1,0 +1,59 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { parseDotEnv } from "../src/config/dotenv.js";
+import { inspectEnv } from "../src/config/env.js";
+import { inspectFile, openConfigFile } from "../src/config/file.js";
+import { resolveScope } from "../src/config/resolve.js";
+import { profileFor, profiles } from "../src/transports/openai/profiles.js";
+
+/** Configurations and numbers of the guide, held against the code. */
+
+const read = (page: string): string => readFileSync(join(import.meta.dirname, "..", "docs", "guide", page), "utf8");
+const KNOWN = { profiles, profileFor };
+
+function blockOf(page: string, language: string): string {
+  const block = new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, "ms").exec(read(page))?.[1];
+  if (block === undefined) throw new Error(`${page} has no block of ${language}`);
+  return block;
+}
+
+test("the corrections of a profile for the environment work as they are", () => {
+  const { values, suspicious } = parseDotEnv(blockOf("providers.md", "sh"));
+  expect(suspicious).toEqual([]);
+  const sources = Object.keys(values).map((key) => key.replace(/PROFILE$/, ""));
+  expect(sources).toHaveLength(4);
+  const common = (prefix: string) => ({
+    [`${prefix}BASE_URL`]: prefix.includes("AZ") ? profiles.azure?.address : "http://127.0.0.1:9/v1",
+    [`${prefix}API_KEY`]: "none",
+    [`${prefix}MODEL`]: "m",
+  });
+  const { problems, options } = inspectEnv("LLM", Object.assign({}, values, ...sources.map(common)), KNOWN);
+  expect(problems).toEqual([]);
+  const byName = new Map(resolveScope(options, KNOWN).config.sources.map(({ name, profile }) => [name, profile]));
+  const [glm, other, own, azure] = ["glm_1", "glm_2", "own_1", "az_1"].map((name) => byName.get(name));
+  expect(glm).toEqual({
+    ...profiles.glm,
+    errorCodes: { ...profiles.glm?.errorCodes, 1399: "overloaded" },
+    parameters: [],
+  });
+  expect([other?.thinking, other?.unconfirmed]).toEqual([[{ off: { thinking: { type: "disabled" } }, on: {} }], []]);
+  expect(own).toEqual({ ...profiles.vllm, thinking: [{ off: { think: false }, on: { think: true } }] });
+  expect(azure).toEqual({ ...profiles.azure, query: { "api-version": "2024-10-21" } });
+});
+
+test("the correction of a profile in a file works as it is", () => {
+  const folder = mkdtempSync(join(tmpdir(), "pgw-docs-"));
+  try {
+    const path = join(folder, "polygateway.yaml");
+    writeFileSync(path, blockOf("providers.md", "yaml"));
+    const { problems, options } = inspectFile(openConfigFile(path), "LLM", {}, KNOWN);
+    expect(problems).toEqual([]);
+    const profile = resolveScope(options, KNOWN).config.sources[0]?.profile;
+    expect(profile).toMatchObject({ name: "vllm", structuredOutput: ["json_object"], unconfirmed: [] });
+    expect(profile?.thinking.map(({ levels }) => Object.keys(levels ?? {}))).toEqual([["high"]]);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
