@@ -1,4 +1,5 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { maxHeaderSize } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -6,7 +7,19 @@ import { parseDotEnv } from "../src/config/dotenv.js";
 import { inspectEnv } from "../src/config/env.js";
 import { inspectFile, openConfigFile } from "../src/config/file.js";
 import { resolveScope } from "../src/config/resolve.js";
+import { ERROR_BODY_MS, MAX_ERROR_BODY_BYTES } from "../src/transports/body-buffer.js";
+import { MAX_CODINGS } from "../src/transports/inflate.js";
+import { HARMLESS_UNITS, MAX_JSON_DEPTH, MAX_PARSED_BYTES } from "../src/transports/json-weight.js";
+import {
+  DELTA_WEIGHT,
+  EVENT_WEIGHT,
+  MAX_ANSWER_BYTES,
+  MAX_CHOICES,
+  MAX_TOOL_CALLS,
+} from "../src/transports/openai/answer-limits.js";
 import { profileFor, profiles } from "../src/transports/openai/profiles.js";
+import { MAX_EVENT_UNITS } from "../src/transports/sse.js";
+import { IDLE_STRETCH } from "../src/transports/watchdog.js";
 
 /** Configurations and numbers of the guide, held against the code. */
 
@@ -56,4 +69,24 @@ test("the correction of a profile in a file works as it is", () => {
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
+});
+
+test("the limits on a hostile answer are those of the code", () => {
+  const kib = (bytes: number): string => `${bytes / 1_024} KiB`;
+  const mib = (bytes: number): string => `${bytes / 1_024 ** 2} MiB`;
+  const words = (number: number): string => number.toLocaleString("en-US");
+  const rows = [...read("hostile-providers.md").matchAll(/^\| ([^|]+) \| ([^|]+) \|/gm)]
+    .map(([, limit = "", value = ""]) => [limit.trim(), value.trim()] as const)
+    .filter(([, value]) => /\d/.test(value));
+  expect(Object.fromEntries(rows)).toEqual({
+    "decoded bytes of an answer, and its text": `${mib(MAX_ANSWER_BYTES)} (${DELTA_WEIGHT} more per delta, ${EVENT_WEIGHT} per part of a tool call)`,
+    "one event, one line of a stream": mib(MAX_EVENT_UNITS),
+    "heap that one JSON text would take, log probabilities of one answer": `${mib(MAX_PARSED_BYTES)} (counted before it is parsed)`,
+    [`nesting of a JSON text over ${kib(HARMLESS_UNITS)}`]: `${words(MAX_JSON_DEPTH)} levels`,
+    "tool calls, choices": `${words(MAX_TOOL_CALLS)}, ${words(MAX_CHOICES)}`,
+    "content codings on top of each other": String(MAX_CODINGS),
+    headers: kib(maxHeaderSize),
+    "error body that is read": `${kib(MAX_ERROR_BODY_BYTES)} within ${ERROR_BODY_MS / 1_000} s`,
+    "comments and empty frames without a token": `${IDLE_STRETCH} × INTER_TOKEN_TIMEOUT_S`,
+  });
 });
