@@ -3,6 +3,8 @@ import { maxHeaderSize } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { starterEnv } from "../src/cli/init-files.js";
+import { STARTER_PROVIDERS } from "../src/cli/init-providers.js";
 import { parseDotEnv } from "../src/config/dotenv.js";
 import { inspectEnv } from "../src/config/env.js";
 import { inspectFile, openConfigFile } from "../src/config/file.js";
@@ -89,4 +91,15 @@ test("the limits on a hostile answer are those of the code", () => {
     "error body that is read": `${kib(MAX_ERROR_BODY_BYTES)} within ${ERROR_BODY_MS / 1_000} s`,
     "comments and empty frames without a token": `${IDLE_STRETCH} × INTER_TOKEN_TIMEOUT_S`,
   });
+});
+
+test("README's .env is what init writes for the simulated provider, with limits in force", () => {
+  const readme = readFileSync(join(import.meta.dirname, "..", "README.md"), "utf8");
+  const shown = parseDotEnv(/^```sh\n(LLM__.*?)^```$/ms.exec(readme)?.[1] ?? "").values;
+  const provider = STARTER_PROVIDERS.find(({ name }) => name === "mock");
+  const written = starterEnv({ scope: "LLM", providers: provider === undefined ? [] : [provider] });
+  const { values } = parseDotEnv(written);
+  expect(Object.keys(values)).toHaveLength(3);
+  expect(shown).toMatchObject(values);
+  expect(inspectEnv("LLM", shown).problems).toEqual([]);
 });

@@ -246,6 +246,8 @@ describe("programs", () => {
     folder = mkdtempSync(join(tmpdir(), "polygateway-docs-"));
     mkdirSync(join(folder, "node_modules"));
     symlinkSync(ROOT, join(folder, "node_modules", "polygateway"), "junction");
+    // What README tells a reader to install.
+    symlinkSync(join(ROOT, "node_modules", "zod"), join(folder, "node_modules", "zod"), "junction");
     provider = await startSimulatedProvider();
   });
 
