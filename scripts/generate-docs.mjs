@@ -1,5 +1,5 @@
 // Writes docs/configuration.md and .env.example from the tables in src/config/schema.ts, and docs/providers.md from the
-// profiles in src/transports/openai.
+// profiles in src/transports/openai and the fields in src/config/profile-shape.ts and src/domain/profile.ts.
 //   npm run docs:generate             write the files
 //   npm run docs:generate -- --check  only say which of them are out of date, and fail if any is
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -50,7 +50,7 @@ const { configurationPage, envExample, profiles, providersPage } = await loadGen
 const files = {
   "docs/configuration.md": configurationPage(),
   ".env.example": envExample(),
-  "docs/providers.md": providersPage(profiles),
+  "docs/providers.md": providersPage(profiles, readFileSync(join(ROOT, "src", "domain", "profile.ts"), "utf8")),
 };
 for (const [name, text] of Object.entries(files)) {
   const path = join(ROOT, name);

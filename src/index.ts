@@ -39,6 +39,7 @@ export type {
 } from "./domain/chat.js";
 export type { EmbeddedBatch, EmbeddingCompletion, EmbedOptions, EmbedResult, Vector } from "./domain/embedding.js";
 export type {
+  AuthDialect,
   ErrorRule,
   Modality,
   ParameterRule,

@@ -15,6 +15,7 @@ import { fileURLToPath } from "node:url";
 import type { Command } from "commander";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createProgram } from "../src/cli/program.js";
+import { isWholeProfile, profileProblems } from "../src/config/profile-shape.js";
 import { providersPage } from "../src/config/provider-docs.js";
 import * as everyone from "../src/index.js";
 import * as sqlite from "../src/telemetry/sqlite.js";
@@ -245,6 +246,8 @@ describe("programs", () => {
     folder = mkdtempSync(join(tmpdir(), "polygateway-docs-"));
     mkdirSync(join(folder, "node_modules"));
     symlinkSync(ROOT, join(folder, "node_modules", "polygateway"), "junction");
+    // What README tells a reader to install.
+    symlinkSync(join(ROOT, "node_modules", "zod"), join(folder, "node_modules", "zod"), "junction");
     provider = await startSimulatedProvider();
   });
 
@@ -297,9 +300,21 @@ describe("programs", () => {
   test.each(EXAMPLES)("%s runs", (path) => mustRun(read(path), path.replace("examples/", "example-")));
 });
 
+test("docs/providers.md shows whole profiles that are accepted as they are", () => {
+  const section = read("docs/providers.md").split("\n## Two profiles in full\n")[1] ?? "";
+  const shown = blocksOf(section).map(({ text }) => JSON.parse(text) as everyone.ProviderProfile);
+  expect(shown).toEqual([everyone.profiles.glm, everyone.profiles.vllm]);
+  for (const profile of shown) expect([profileProblems(profile), isWholeProfile({ ...profile })]).toEqual([[], true]);
+});
+
+test("docs/providers.md explains a field only from its docstring", () => {
+  const source = read("src/domain/profile.ts").replace("/** Smallest number of tokens. */", "");
+  expect(() => providersPage(everyone.profiles, source)).toThrow("ThinkingBudget.min");
+});
+
 test("docs/providers.md is what the profiles say (npm run docs:generate)", () => {
   const page = read("docs/providers.md");
-  expect(page).toBe(providersPage(everyone.profiles));
+  expect(page).toBe(providersPage(everyone.profiles, read("src/domain/profile.ts")));
   for (const profile of Object.values(everyone.profiles)) {
     expect(page).toContain(`## ${profile.name}\n`);
     for (const code of Object.keys(profile.errorCodes)) expect(page).toContain(`\`${code}\``);

@@ -2,7 +2,7 @@ import type { Field } from "../config/field.js";
 import { fieldOf } from "../config/labels.js";
 import { GROUPS } from "../config/schema.js";
 import { PROCESS_FIELDS } from "../config/schema-process.js";
-import type { StarterProvider } from "./init-providers.js";
+import { type StarterProvider, sourceNameOf } from "./init-providers.js";
 
 export interface Starter {
   readonly scope: string;
@@ -39,9 +39,9 @@ const LIMITS_NOTE = "Limits: take those of your account. 0 or nothing = no limit
 /** A `.env`: keys are left empty, to be filled in there. */
 export function starterEnv({ scope, providers }: Starter): string {
   const sources = providers.flatMap((provider) => {
-    const prefix = `${scope}__${provider.name.toUpperCase()}__1__`;
+    const prefix = `${scope}__${sourceNameOf(provider).toUpperCase()}__1__`;
     return [
-      `# ── Source ${provider.name}_1 ──`,
+      `# ── Source ${sourceNameOf(provider)}_1 ──`,
       `${prefix}BASE_URL=${provider.baseUrl}`,
       provider.keyName === undefined
         ? "# The server takes no key."
@@ -85,7 +85,7 @@ function processField(option: string): Field | undefined {
 /** A `polygateway.yaml`: keys come from variables, so the file may be kept under version control. */
 export function starterYaml({ scope, providers }: Starter): string {
   const sources = providers.flatMap((provider) => [
-    `      - name: ${provider.name}_1`,
+    `      - name: ${sourceNameOf(provider)}_1`,
     `        baseUrl: ${provider.baseUrl}`,
     `        apiKey: ${provider.keyName === undefined ? "none # the server takes no key" : `\${${provider.keyName}}`}`,
     `        model: ${JSON.stringify(provider.model)} # any model of this provider`,

@@ -1,6 +1,8 @@
 /** A place that answers the OpenAI chat API, as `init` writes it down. */
 export interface StarterProvider {
   readonly name: string;
+  /** What its sources are called, where that is not its name. */
+  readonly sourceName?: string;
   readonly baseUrl: string;
   /** One of its models, to begin with. */
   readonly model: string;
@@ -37,8 +39,14 @@ export const STARTER_PROVIDERS: readonly StarterProvider[] = [
   },
   { name: "vllm", baseUrl: "http://127.0.0.1:8000/v1", model: "Qwen/Qwen3-8B" },
   { name: "ollama", baseUrl: "http://127.0.0.1:11434/v1", model: "qwen3:8b" },
-  { name: "mock", baseUrl: "http://127.0.0.1:8787/v1", model: "sim-model" },
+  // `mock` and the documents call it SIM.
+  { name: "mock", sourceName: "sim", baseUrl: "http://127.0.0.1:8787/v1", model: "sim-model" },
 ];
+
+/** `qwen` of the source `qwen_1`. */
+export function sourceNameOf({ name, sourceName = name }: StarterProvider): string {
+  return sourceName;
+}
 
 /** Another server: its address and model are asked for. */
 export const CUSTOM_PROVIDER = "custom";

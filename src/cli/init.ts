@@ -6,7 +6,13 @@ import { accepted, checkValue, NAME_PATTERN } from "../config/values.js";
 import { DEFAULT_CONFIG_FILES } from "./configuration.js";
 import { CliError, describeFailure } from "./failure.js";
 import { type Starter, starterEnv, starterYaml } from "./init-files.js";
-import { CUSTOM_PROVIDER, PROVIDER_NAMES, STARTER_PROVIDERS, type StarterProvider } from "./init-providers.js";
+import {
+  CUSTOM_PROVIDER,
+  PROVIDER_NAMES,
+  STARTER_PROVIDERS,
+  type StarterProvider,
+  sourceNameOf,
+} from "./init-providers.js";
 import { type Conversation, namesFault, splitNames, startConversation } from "./init-questions.js";
 import { DEFAULT_SCOPE } from "./scope.js";
 import { processTerminal, type Terminal } from "./terminal.js";
@@ -168,9 +174,9 @@ function write(path: string, text: string, mode: number): void {
 function nextSteps(path: string, format: Format, { scope, providers }: Starter): string[] {
   const file = FILES[format];
   const named = path === file.name ? "" : ` ${file.flag} ${path}`;
-  const keys = providers.flatMap(({ name, keyName }) => {
-    if (keyName === undefined) return [];
-    return [format === "yaml" ? keyName : `${scope}__${name.toUpperCase()}__1__API_KEY`];
+  const keys = providers.flatMap((provider) => {
+    if (provider.keyName === undefined) return [];
+    return [format === "yaml" ? provider.keyName : `${scope}__${sourceNameOf(provider).toUpperCase()}__1__API_KEY`];
   });
   const where =
     format === "yaml" ? "in the environment or in .env" : `in ${path}, and keep that file out of version control`;

@@ -1,32 +1,7 @@
 import { SAMPLING_KEYS } from "../domain/chat.js";
 import { type ProviderProfile, REFUSAL_CODES } from "../domain/profile.js";
-import { didYouMean } from "./did-you-mean.js";
+import { accept, list, object, oneOf, record, type Shape, type ShapeProblem } from "./shape.js";
 import { isPlainObject } from "./values.js";
-
-/** What is wrong with one place of a profile, as half a sentence. */
-export interface ShapeProblem {
-  readonly problem: string;
-  readonly remedy: string;
-}
-
-/** Judges one value; `place` is how the place is called in texts. */
-type Shape = (value: unknown, place: string, found: ShapeProblem[]) => void;
-
-function accept(fits: (value: unknown) => boolean, accepted: string): Shape {
-  return (value, place, found) => {
-    if (!fits(value)) found.push({ problem: `has a wrong value at ${place}`, remedy: `Accepted there: ${accepted}.` });
-  };
-}
-
-function list(of: Shape): Shape {
-  return (value, place, found) => {
-    if (!Array.isArray(value)) {
-      found.push({ problem: `has no list at ${place}`, remedy: "Give a list there." });
-      return;
-    }
-    for (const [index, entry] of value.entries()) of(entry, `${place}[${index}]`, found);
-  };
-}
 
 function isPattern(value: unknown): boolean {
   try {
@@ -34,45 +9,6 @@ function isPattern(value: unknown): boolean {
   } catch {
     return false;
   }
-}
-
-/** Every name is allowed, or only those of a list. */
-function record(of: Shape, names?: readonly string[]): Shape {
-  return (value, place, found) => {
-    if (!isPlainObject(value)) {
-      found.push({ problem: `has no object at ${place}`, remedy: "Give an object there." });
-      return;
-    }
-    for (const [name, entry] of Object.entries(value)) {
-      if (name === "__proto__" || (names !== undefined && !names.includes(name)))
-        found.push(unknownName(name, place, names ?? []));
-      else of(entry, `${place}.${name}`, found);
-    }
-  };
-}
-
-function object(fields: Readonly<Record<string, Shape>>, required: readonly string[] = []): Shape {
-  return (value, place, found) => {
-    if (!isPlainObject(value)) {
-      found.push({ problem: `has no object at ${place}`, remedy: "Give an object there." });
-      return;
-    }
-    for (const [name, entry] of Object.entries(value)) {
-      const shape = Object.hasOwn(fields, name) ? fields[name] : undefined;
-      if (shape === undefined) found.push(unknownName(name, place, Object.keys(fields)));
-      else if (entry !== undefined) shape(entry, place === "" ? name : `${place}.${name}`, found);
-    }
-    for (const name of required) {
-      if (value[name] === undefined) found.push({ problem: `lacks ${place}.${name}`, remedy: "Add it." });
-    }
-  };
-}
-
-function unknownName(name: string, place: string, known: readonly string[]): ShapeProblem {
-  const shown = name.slice(0, 60);
-  const meant = didYouMean(name, known);
-  const remedy = meant === undefined ? `Known there: ${known.join(", ")}.` : `Did you mean ${meant}?`;
-  return { problem: `has the unknown field "${place === "" ? shown : `${place}.${shown}`}"`, remedy };
 }
 
 const MAX_DEPTH = 16;
@@ -112,16 +48,16 @@ const tagPair = accept(
   'two texts like ["<think>", "</think>"]',
 );
 
-function oneOf(...words: readonly string[]): Shape {
-  return accept((value) => typeof value === "string" && words.includes(value), words.join(", "));
-}
-
-const errorCode = oneOf(...REFUSAL_CODES);
-const parameterNames = record(text, SAMPLING_KEYS);
+/** Short in the documentation, which lists them once; a wrong value is told all of them. */
+const errorCode: Shape = { ...oneOf(...REFUSAL_CODES), accepted: "an error code" };
+const parameter: Shape = { ...oneOf(...SAMPLING_KEYS), accepted: "a parameter" };
+const byParameter = (of: Shape): Shape => record(of, SAMPLING_KEYS, parameter.accepted);
+const parameterNames = byParameter(text);
 
 const BUDGET = object({ min: count, max: count, belowMaxTokens: flag, usual: count, fields: wire }, ["min", "fields"]);
 
-const FIELDS: Readonly<Record<keyof ProviderProfile, Shape>> = {
+/** docs/providers.md is made from this table, with the texts of src/domain/profile.ts. */
+export const PROFILE_FIELDS: Readonly<Record<keyof ProviderProfile, Shape>> = {
   name: text,
   aliases: list(text),
   address: text,
@@ -145,9 +81,9 @@ const FIELDS: Readonly<Record<keyof ProviderProfile, Shape>> = {
       models: pattern,
       when: oneOf("thinking"),
       names: parameterNames,
-      refused: list(oneOf(...SAMPLING_KEYS)),
-      only: record(number, SAMPLING_KEYS),
-      most: record(number, SAMPLING_KEYS),
+      refused: list(parameter),
+      only: byParameter(number),
+      most: byParameter(number),
     }),
   ),
   modalities: list(oneOf("image", "audio", "file")),
@@ -174,19 +110,19 @@ const FIELDS: Readonly<Record<keyof ProviderProfile, Shape>> = {
   unconfirmed: list(text),
 };
 
-const OPTIONAL: readonly string[] = ["modalities", "resetClock", "embeddingBatchMax"];
+export const OPTIONAL_FIELDS: readonly string[] = ["modalities", "resetClock", "embeddingBatchMax"];
 
-const SHAPE = object({ ...FIELDS, extends: text });
+const SHAPE = object({ ...PROFILE_FIELDS, extends: text });
 
 /** Everything that is wrong with the shape of a profile that a person wrote; fields may be missing. */
 export function profileProblems(given: unknown): readonly ShapeProblem[] {
   const found: ShapeProblem[] = [];
-  SHAPE(given, "", found);
+  SHAPE.judge(given, "", found);
   return found;
 }
 
 /** Does it say everything by itself, so that nothing has to lie below? */
 export function isWholeProfile(given: Readonly<Record<string, unknown>>): boolean {
   if (given.extends !== undefined) return false;
-  return Object.keys(FIELDS).every((field) => OPTIONAL.includes(field) || given[field] !== undefined);
+  return Object.keys(PROFILE_FIELDS).every((field) => OPTIONAL_FIELDS.includes(field) || given[field] !== undefined);
 }

@@ -1,6 +1,7 @@
 import { OPENAI_PROFILE, type ParameterRule, type ProviderProfile, type ThinkingRule } from "../domain/profile.js";
+import { profileFieldsSection } from "./profile-docs.js";
 
-/** docs/providers.md as text, made from the profiles. A test compares it with the file. */
+/** docs/providers.md as text, made from the profiles and from what checks and explains their fields. A test compares it with the file. */
 
 const INTRO = `<!-- Generated from src/transports/openai/profiles*.ts by \`npm run docs:generate\`; edit there. -->
 # Providers
@@ -12,7 +13,7 @@ A profile says how one provider's dialect differs from OpenAI's: address, creden
 - **Unconfirmed** names the fields of a profile of which some part is not documented by the provider. Try them before you rely on them, and correct what is wrong.
 - What is not known here is sent as it is; the provider has the last word.
 
-What \`thinking\` does with all this: [Providers and thinking](guide/providers.md).`;
+What a profile can say: [Fields of a profile](#fields-of-a-profile), [two profiles in full](#two-profiles-in-full). What \`thinking\` does with all this, and how to correct a fact: [Providers and thinking](guide/providers.md).`;
 
 function json(value: unknown): string {
   return `\`${JSON.stringify(value)}\``;
@@ -139,10 +140,10 @@ function section(profile: ProviderProfile): string {
   ].join("\n");
 }
 
-/** The text of docs/providers.md. */
-export function providersPage(profiles: Readonly<Record<string, ProviderProfile>>): string {
+/** The text of docs/providers.md. `source` is that of src/domain/profile.ts, whose docstrings explain the fields. */
+export function providersPage(profiles: Readonly<Record<string, ProviderProfile>>, source: string): string {
   const all = Object.values(profiles);
   const list = all.map(({ name }) => `[${name}](#${name})`).join(" · ");
   const defaults = `Whatever a profile doesn't say is as in \`${OPENAI_PROFILE.name}\`: \`POST {BASE_URL}${OPENAI_PROFILE.chatPath}\`, usage asked for with \`stream_options\`, error codes by the general table (docs/errors.md).`;
-  return `${[INTRO, list, defaults, ...all.map(section)].join("\n\n")}\n`;
+  return `${[INTRO, list, defaults, ...all.map(section), profileFieldsSection(profiles, source)].join("\n\n")}\n`;
 }

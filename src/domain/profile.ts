@@ -17,40 +17,44 @@ export type WireFields = Readonly<Record<string, unknown>>;
 export interface ThinkingRule {
   /** Models this is true of: the source of a RegExp, case ignored. Absent = all models. */
   readonly models?: string;
+  /** Sent for `thinking: false`; absent = these models can't be kept from thinking; `{}` = it is so without any field. */
   readonly off?: WireFields;
+  /** Sent for `thinking: true`; `{}` = it is so without any field. */
   readonly on?: WireFields;
   /** Level → fields. The levels of all providers: minimal, low, medium, high, xhigh, max. */
   readonly levels?: Readonly<Record<string, WireFields>>;
+  /** For `thinking: { budgetTokens }`; absent = a number of tokens can't be asked for. */
   readonly budget?: ThinkingBudget;
   /** Thinking is refused without streaming: while it is asked for, or for as long as it isn't switched off. */
   readonly streams?: "when_on" | "unless_off";
 }
 
 export interface ThinkingBudget {
-  /** Smallest and largest number of tokens. */
+  /** Smallest number of tokens. */
   readonly min: number;
+  /** Largest number of tokens; absent = any. */
   readonly max?: number;
   /** The number must stay below the call's `maxTokens`. */
   readonly belowMaxTokens?: boolean;
   /** Sent for `thinking: true` where a rule has no `on`. */
   readonly usual?: number;
-  /** `"$budget"` stands for the number. */
+  /** Sent for a budget; `"$budget"` stands for the number. */
   readonly fields: WireFields;
 }
 
 /** What a provider does with parameters of the call. All rules whose model fits hold together. */
 export interface ParameterRule {
-  /** As in a thinking rule. */
+  /** Models this is true of, as in a thinking rule. Absent = all models. */
   readonly models?: string;
   /** Only for calls that ask for thinking. */
   readonly when?: "thinking";
-  /** Wire names. */
+  /** Wire names of parameters, which win over `parameterNames`. */
   readonly names?: ParameterNames;
-  /** Refused with any value. */
+  /** Parameters refused with any value. */
   readonly refused?: readonly (keyof Sampling)[];
-  /** The one value that is accepted. */
+  /** The one value of a parameter that is accepted. */
   readonly only?: Readonly<Partial<Record<keyof Sampling, number>>>;
-  /** The largest value; of `stop`, the largest number of texts. */
+  /** The largest value of a parameter; of `stop`, the largest number of texts. */
   readonly most?: Readonly<Partial<Record<keyof Sampling, number>>>;
 }
 
@@ -58,6 +62,7 @@ export type ParameterNames = Readonly<Partial<Record<keyof Sampling, string>>>;
 
 /** A refusal that means something else here; every condition that is given must hold. The first that fits wins. */
 export interface ErrorRule {
+  /** HTTP statuses; one of them is enough. */
   readonly statuses?: readonly number[];
   /** Codes in lower case; one of them is enough. */
   readonly codes?: readonly string[];
@@ -65,7 +70,15 @@ export interface ErrorRule {
   readonly words?: string;
   /** Only with a `Retry-After` header. */
   readonly retryAfter?: boolean;
+  /** What it means. */
   readonly becomes: ErrorCode;
+}
+
+export interface AuthDialect {
+  /** Name of the header that holds the credential. */
+  readonly header: string;
+  /** Word before the key; an empty one sends the bare key. */
+  readonly scheme: string;
 }
 
 export interface UsageDialect {
@@ -82,6 +95,7 @@ export interface UsageDialect {
  * environment can say the same as code.
  */
 export interface ProviderProfile {
+  /** What it is called in `PROFILE` and in texts. */
   readonly name: string;
   /** Other names that select it. */
   readonly aliases: readonly string[];
@@ -89,15 +103,17 @@ export interface ProviderProfile {
   readonly address: string;
   /** Hosts that select this profile by themselves: an exact host name, or `*.example.com` for all below it. */
   readonly hosts: readonly string[];
-  /** Header and scheme of the credential; an empty scheme sends the bare key. */
-  readonly auth: { readonly header: string; readonly scheme: string };
+  /** How the credential is sent. */
+  readonly auth: AuthDialect;
   /** What is appended to the base URL. */
   readonly chatPath: string;
+  /** Added to the address of each request. */
   readonly query: Readonly<Record<string, string>>;
   /** The first rule whose model fits holds; none = no way to ask for thinking is known. */
   readonly thinking: readonly ThinkingRule[];
   /** Wire names that differ from OpenAI's snake_case, e.g. `{ maxTokens: "max_completion_tokens" }`. */
   readonly parameterNames: ParameterNames;
+  /** What the models do with parameters of a call; all rules whose model fits hold together. */
   readonly parameters: readonly ParameterRule[];
   /** What messages may hold besides text; absent = not known, so anything is sent. */
   readonly modalities?: readonly Modality[];
@@ -109,6 +125,7 @@ export interface ProviderProfile {
   readonly reasoningTags: readonly (readonly [open: string, close: string])[];
   /** Further fields of a message or delta that hold reasoning, looked at before the usual ones. */
   readonly reasoningFields: readonly string[];
+  /** How tokens are counted. */
   readonly usage: UsageDialect;
   /** Error codes of this provider (lower case) → our code; they win over the built-in table. */
   readonly errorCodes: Readonly<Record<string, ErrorCode>>;

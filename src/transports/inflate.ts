@@ -2,7 +2,7 @@ import type { Transform } from "node:stream";
 import { createBrotliDecompress, createGunzip, createInflate, createInflateRaw } from "node:zlib";
 
 /** A chain of more codings than this is an attack, not a server. */
-const MAX_CODINGS = 2;
+export const MAX_CODINGS = 2;
 const NO_CODINGS: readonly string[] = [];
 
 export interface InflateObserver {

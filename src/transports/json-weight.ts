@@ -6,7 +6,7 @@ import { isAscii } from "node:buffer";
  */
 
 /** Shorter texts can't become more than about 1.5 MiB, so nothing is counted. */
-const HARMLESS_UNITS = 65_536;
+export const HARMLESS_UNITS = 65_536;
 /** Heap that one parsed text may take: 6 MiB of log probabilities, 16 MiB of plain text. */
 export const MAX_PARSED_BYTES = 32 * 1_024 * 1_024;
 /** Deeper values can be parsed, but neither compared nor written again: `JSON.stringify` fails from about 5,000 levels on. */

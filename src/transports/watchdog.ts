@@ -1,7 +1,7 @@
 import type { CancelTimer, Runtime } from "../ports/runtime.js";
 
 /** Comments and empty frames keep a stream alive, but not for longer than this many idle limits (spec 03 "Watchdog"). */
-const IDLE_STRETCH = 4;
+export const IDLE_STRETCH = 4;
 
 /** `end` is the short bound set by `boundEnd`; the others are the three timers of spec 03. */
 export type WatchdogTimer = "timeout" | "ttft_timeout" | "idle_timeout" | "end";
