@@ -17,6 +17,7 @@ import { parseDotEnv } from "../src/config/dotenv.js";
 import { inspectEnv } from "../src/config/env.js";
 import { inspectFile, openConfigFile } from "../src/config/file.js";
 import { type SimulatedProvider, startSimulatedProvider } from "../src/testing/provider/server.js";
+import { profileFor, profiles } from "../src/transports/openai/profiles.js";
 import { fakeTerminal, makeFolder, sourceEnv, startCli } from "./cli-harness.js";
 
 /** Configuration files and `init` through the built command, in folders of their own. */
@@ -142,7 +143,53 @@ describe("a configuration file on the command line", () => {
   });
 });
 
+const KNOWN = { profiles, profileFor };
+
 describe("init", () => {
+  test.each(["env", "yaml"])("every built-in profile is a provider, and is in force by the %s", async (format) => {
+    expect(PROVIDER_NAMES).toEqual(expect.arrayContaining(Object.keys(profiles)));
+    const names = Object.keys(profiles);
+    const written = ["init", "--provider", names.join(","), "--format", format];
+    expect(await pgw(written)).toMatchObject({ code: 0 });
+    const keys = STARTER_PROVIDERS.flatMap(({ name, keyName }) =>
+      keyName === undefined ? [] : [[keyName, KEY] as const, [`LLM__${name.toUpperCase()}__1__API_KEY`, KEY] as const],
+    );
+    const { code, stdout } = await pgw(["check", "--json"], Object.fromEntries(keys));
+    expect(code).toBe(0);
+    const { sources } = JSON.parse(stdout).scopes[0];
+    const inForce = sources.map(({ name, profile }: { name: string; profile: string }) => [name, profile]);
+    expect(Object.fromEntries(inForce)).toEqual(Object.fromEntries(names.map((name) => [`${name}_1`, name])));
+  });
+
+  test("the profile is written only where the address doesn't choose it", async () => {
+    await pgw(["init", "--provider", "glm", "-o", "host.env"]);
+    expect(readFileSync(join(folder.path, "host.env"), "utf8")).not.toContain("PROFILE");
+    await pgw(["init", "--provider", "glm", "--base-url", "http://10.0.0.7:8000/v1", "-o", "own.yaml"]);
+    expect(readFileSync(join(folder.path, "own.yaml"), "utf8")).toContain("        profile: glm #");
+    await pgw(["init", "--provider", "custom", "--base-url", "http://h/v1", "--model", "m", "-o", "custom.env"]);
+    expect(readFileSync(join(folder.path, "custom.env"), "utf8")).not.toContain("PROFILE");
+  });
+
+  test("an address that stands for your own is called that, until you give yours", async () => {
+    const { stdout } = await pgw(["init", "--provider", "azure"]);
+    expect(stdout).toContain("1. In .env, for azure, write the address of your own Azure resource");
+    expect(readFileSync(join(folder.path, ".env"), "utf8")).toMatch(
+      /# The address and the model are stand-ins: .*\n.*BASE_URL=https:\/\/my-resource/,
+    );
+    const own = ["--base-url", "https://ours.openai.azure.com/openai/v1", "--model", "small", "-o", "own.yaml"];
+    const given = await pgw(["init", "--provider", "azure", ...own]);
+    expect(given.stdout).not.toContain("your own");
+    expect(readFileSync(join(folder.path, "own.yaml"), "utf8")).not.toContain("stand-in");
+  });
+
+  test("what it says about limits is true", async () => {
+    await pgw(["init"]);
+    const text = readFileSync(join(folder.path, ".env"), "utf8");
+    expect(text).toContain("0, or no such line, = no limit");
+    put(".env", text.replace("# LLM__OPENAI__1__RPM=60", "LLM__OPENAI__1__RPM=0"));
+    expect(await pgw(["check"], { LLM__OPENAI__1__API_KEY: KEY })).toMatchObject({ code: 0 });
+  });
+
   test("writes a commented .env that is good once the key is set; nobody else may read it", async () => {
     const { code, stdout } = await pgw(["init"]);
     expect(code).toBe(0);
@@ -205,8 +252,8 @@ describe("init", () => {
         const keys = Object.fromEntries(STARTER_PROVIDERS.flatMap(({ keyName }) => (keyName ? [[keyName, KEY]] : [])));
         const inspection =
           format === "env"
-            ? inspectEnv("TEAM.A", parseDotEnv(content.replaceAll("API_KEY=\n", `API_KEY=${KEY}\n`)).values)
-            : inspectFile(openConfigFile(put("whole.yaml", content)), "TEAM.A", keys);
+            ? inspectEnv("TEAM.A", parseDotEnv(content.replaceAll("API_KEY=\n", `API_KEY=${KEY}\n`)).values, KNOWN)
+            : inspectFile(openConfigFile(put("whole.yaml", content)), "TEAM.A", keys, KNOWN);
         expect(inspection.problems).toEqual([]);
         expect(inspection.options.sources).toHaveLength(STARTER_PROVIDERS.length);
         expect(inspection.options.retry?.maxAttempts).toBe(content === whole ? 4 : undefined);
