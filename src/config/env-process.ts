@@ -1,4 +1,4 @@
-import { didYouMean } from "./did-you-mean.js";
+import { didYouMean } from "../domain/did-you-mean.js";
 import { type EnvReading, type GivenText, parseGiven, showUnknown, textOf } from "./env-reading.js";
 import type { Field } from "./field.js";
 import { PROCESS_LATER } from "./schema-later.js";

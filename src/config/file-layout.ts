@@ -1,5 +1,5 @@
+import { didYouMean } from "../domain/did-you-mean.js";
 import type { ConfigProblem } from "../errors.js";
-import { didYouMean } from "./did-you-mean.js";
 import { shownPath } from "./file-labels.js";
 import type { MapTree, Tree } from "./file-tree.js";
 import { printable } from "./values.js";

@@ -1,4 +1,4 @@
-import { didYouMean } from "./did-you-mean.js";
+import { didYouMean } from "../domain/did-you-mean.js";
 import { judgeProcess, type ProcessReading } from "./env-process.js";
 import type { EnvReading, GivenText } from "./env-reading.js";
 import type { Field } from "./field.js";

@@ -1,6 +1,6 @@
 import { SAMPLING_KEYS } from "../domain/chat.js";
+import { didYouMean } from "../domain/did-you-mean.js";
 import { type ProviderProfile, REFUSAL_CODES } from "../domain/profile.js";
-import { didYouMean } from "./did-you-mean.js";
 import { isPlainObject } from "./values.js";
 
 /** What is wrong with one place of a profile, as half a sentence. */

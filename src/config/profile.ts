@@ -1,5 +1,5 @@
+import { didYouMean } from "../domain/did-you-mean.js";
 import { OPENAI_PROFILE, type ProviderProfile } from "../domain/profile.js";
-import { didYouMean } from "./did-you-mean.js";
 import { isWholeProfile, profileProblems } from "./profile-shape.js";
 import type { OptionReader } from "./reader.js";
 import { isPlainObject } from "./values.js";

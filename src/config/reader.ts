@@ -1,5 +1,5 @@
+import { didYouMean } from "../domain/did-you-mean.js";
 import type { ConfigProblem } from "../errors.js";
-import { didYouMean } from "./did-you-mean.js";
 import type { Field, Fields } from "./field.js";
 import type { Labels } from "./labels.js";
 import { checkValue, isPlainObject, quoted, unknownField } from "./values.js";
