@@ -57,6 +57,15 @@ test("shows the profile and what a default of thinking sends", async () => {
   const vllm = await check({ ...GOOD, LLM__QWEN__1__THINKING: "off", LLM__QWEN__1__PROFILE: "vllm" });
   expect(vllm.output).toContain("note  LLM__QWEN__1__THINKING: how profile vllm asks for it is not confirmed");
   expect(vllm.output).not.toContain("your own");
+  const own = '{"extends":"vllm","thinking":[{"off":{"enable":false}}]}';
+  const stated = await check({ ...GOOD, LLM__QWEN__1__THINKING: "off", LLM__QWEN__1__PROFILE: own });
+  expect(stated.output).not.toContain("not confirmed");
+  const other = await check({
+    ...GOOD,
+    LLM__QWEN__1__THINKING: "off",
+    LLM__QWEN__1__PROFILE: own.replace("thinking", "notes").replace(/\[.*\]/, "[]"),
+  });
+  expect(other.output).toContain("not confirmed");
   const extra = { ...qwen, LLM__QWEN__1__EXTRA_BODY: '{"enable_thinking": false}' };
   expect((await check(extra)).output).toContain("warning  LLM__QWEN__1__THINKING: is overruled by");
   const bad = await check({ ...GOOD, LLM__QWEN__1__THINKING: "off", LLM__QWEN__1__MODEL: "o3" });

@@ -1,10 +1,15 @@
 import { SAMPLING_KEYS } from "../domain/chat.js";
 import { didYouMean } from "../domain/did-you-mean.js";
 import { type ProviderProfile, REFUSAL_CODES } from "../domain/profile.js";
+import { below } from "./file-tree.js";
 import { isPlainObject } from "./values.js";
 
 /** What is wrong with one place of a profile, as half a sentence. */
 export interface ShapeProblem {
+  /** `streamOptions`, `thinking[0].budget.min`; empty = the profile as a whole. */
+  readonly place: string;
+  /** Only true or false may stand there. */
+  readonly isFlag?: boolean;
   readonly problem: string;
   readonly remedy: string;
 }
@@ -14,14 +19,15 @@ type Shape = (value: unknown, place: string, found: ShapeProblem[]) => void;
 
 function accept(fits: (value: unknown) => boolean, accepted: string): Shape {
   return (value, place, found) => {
-    if (!fits(value)) found.push({ problem: `has a wrong value at ${place}`, remedy: `Accepted there: ${accepted}.` });
+    if (fits(value)) return;
+    found.push({ place, problem: `has a wrong value at ${place}`, remedy: `Accepted there: ${accepted}.` });
   };
 }
 
 function list(of: Shape): Shape {
   return (value, place, found) => {
     if (!Array.isArray(value)) {
-      found.push({ problem: `has no list at ${place}`, remedy: "Give a list there." });
+      found.push({ place, problem: `has no list at ${place}`, remedy: "Give a list there." });
       return;
     }
     for (const [index, entry] of value.entries()) of(entry, `${place}[${index}]`, found);
@@ -40,7 +46,7 @@ function isPattern(value: unknown): boolean {
 function record(of: Shape, names?: readonly string[]): Shape {
   return (value, place, found) => {
     if (!isPlainObject(value)) {
-      found.push({ problem: `has no object at ${place}`, remedy: "Give an object there." });
+      found.push({ place, problem: `has no object at ${place}`, remedy: "Give an object there." });
       return;
     }
     for (const [name, entry] of Object.entries(value)) {
@@ -54,16 +60,16 @@ function record(of: Shape, names?: readonly string[]): Shape {
 function object(fields: Readonly<Record<string, Shape>>, required: readonly string[] = []): Shape {
   return (value, place, found) => {
     if (!isPlainObject(value)) {
-      found.push({ problem: `has no object at ${place}`, remedy: "Give an object there." });
+      found.push({ place, problem: `has no object at ${place}`, remedy: "Give an object there." });
       return;
     }
     for (const [name, entry] of Object.entries(value)) {
       const shape = Object.hasOwn(fields, name) ? fields[name] : undefined;
       if (shape === undefined) found.push(unknownName(name, place, Object.keys(fields)));
-      else if (entry !== undefined) shape(entry, place === "" ? name : `${place}.${name}`, found);
+      else if (entry !== undefined) shape(entry, below(place, name), found);
     }
     for (const name of required) {
-      if (value[name] === undefined) found.push({ problem: `lacks ${place}.${name}`, remedy: "Add it." });
+      if (value[name] === undefined) found.push({ place, problem: `lacks ${place}.${name}`, remedy: "Add it." });
     }
   };
 }
@@ -72,7 +78,8 @@ function unknownName(name: string, place: string, known: readonly string[]): Sha
   const shown = name.slice(0, 60);
   const meant = didYouMean(name, known);
   const remedy = meant === undefined ? `Known there: ${known.join(", ")}.` : `Did you mean ${meant}?`;
-  return { problem: `has the unknown field "${place === "" ? shown : `${place}.${shown}`}"`, remedy };
+  const problem = `has the unknown field "${below(place, shown)}"`;
+  return { place: below(place, name), problem, remedy };
 }
 
 const MAX_DEPTH = 16;
@@ -89,7 +96,11 @@ function isJson(value: unknown, depth = 0): boolean {
 
 const text = accept((value) => typeof value === "string" && value !== "", "a text");
 const anyText = accept((value) => typeof value === "string", "a text, which may be empty");
-const flag = accept((value) => typeof value === "boolean", "true or false");
+const flag: Shape = (value, place, found) => {
+  if (typeof value === "boolean") return;
+  const remedy = "Accepted there: true or false.";
+  found.push({ place, isFlag: true, problem: `has a wrong value at ${place}`, remedy });
+};
 const pattern = accept(isPattern, "a regular expression as a text");
 const number = accept((value) => typeof value === "number" && Number.isFinite(value), "a number");
 const count = accept((value) => Number.isSafeInteger(value) && (value as number) >= 1, "a whole number above 0");
@@ -183,6 +194,19 @@ export function profileProblems(given: unknown): readonly ShapeProblem[] {
   const found: ShapeProblem[] = [];
   SHAPE(given, "", found);
   return found;
+}
+
+/** Puts what `read` makes of it in the place of every text where a flag belongs; undefined leaves the text. Changes `given`. */
+export function readFlags(given: unknown, read: (text: string) => boolean | undefined): void {
+  for (const { place, isFlag } of profileProblems(given)) {
+    if (isFlag !== true) continue;
+    const steps = place.split(/[.[\]]+/).filter((step) => step !== "");
+    const last = steps.pop() ?? "";
+    const owner = steps.reduce<unknown>((value, step) => (value as Record<string, unknown>)[step], given);
+    const fact = (owner as Record<string, unknown>)[last];
+    const meant = typeof fact === "string" ? read(fact) : undefined;
+    if (meant !== undefined) (owner as Record<string, unknown>)[last] = meant;
+  }
 }
 
 /** Does it say everything by itself, so that nothing has to lie below? */
