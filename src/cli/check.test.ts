@@ -73,6 +73,32 @@ test("shows the profile and what a default of thinking sends", async () => {
   expect(bad.error).toBeInstanceOf(CliError);
 });
 
+test("shows the cache of scopes for chat, never its salt", async () => {
+  const cache = { LLM__CACHE__BACKEND: "memory", LLM__CACHE__TTL_S: "600", LLM__CACHE__SALT: "canary-pepper" };
+  const env = { ...GOOD, ...EMBED, ...cache };
+  const { output, error } = await check({ ...env, LLM__CACHE__NAMESPACE: "team", LLM__CACHE__COALESCE: "off" });
+  expect(error).toBeUndefined();
+  expect(output).toMatch(
+    /cache: backend memory, ttl 10m 00s, at most [\d,]+ bytes, namespace yes, salt yes, coalesce off\n/,
+  );
+  expect(output.split("cache: ")).toHaveLength(2);
+  const shared = await check({ ...GOOD, LLM__CACHE__COALESCE: "on" });
+  expect(shared.output).toContain("cache: backend none, namespace no, salt no, coalesce on\n");
+  expect((await check({ ...GOOD, LLM__CACHE__COALESCE: "off" })).output).not.toContain("cache: ");
+  const json = await check(env, "--json");
+  expect(json.output).not.toContain("canary");
+  const { scopes } = JSON.parse(json.output);
+  const [llm, embed] = ["LLM", "EMBED"].map((name) => scopes.find(({ scope }: { scope: string }) => scope === name));
+  expect(llm.cache).toEqual({
+    backend: "memory",
+    ttlMs: 600_000,
+    maxBytes: expect.any(Number),
+    namespace: "",
+    coalesce: expect.any(Boolean),
+  });
+  expect(embed.cache).toBeNull();
+});
+
 test("a chosen health_aware gets a note; without sources there is none", async () => {
   const chosen = { LLM__SELECTOR: "health_aware" };
   expect((await check({ ...GOOD, ...chosen })).output).toContain("note  LLM__SELECTOR: health_aware acts as");
