@@ -143,6 +143,93 @@ describe("a configuration file on the command line", () => {
   });
 });
 
+describe("commands that read telemetry find it where chat put it", () => {
+  const PROCESS = "process: { telemetryBackends: [jsonl, sqlite], sqlitePath: rows.db, jsonlPath: rows.jsonl }\n";
+
+  /** Every such command; each is good. */
+  async function readAll(more: readonly string[], files: { all: string; sqlite: string }, env = {}): Promise<void> {
+    const runs = await Promise.all([
+      pgw(["report", "--json", ...more], env),
+      pgw(["trace", "s1", "--json", ...more], env),
+      pgw(["reconcile", "--json", ...more], env),
+      pgw(["telemetry", "prune", "--older-than", "1d", "--dry-run", "--json", ...more], env),
+    ]);
+    const [report, trace, reconcile, prune] = runs;
+    // The session is unknown, but the file was found and read.
+    expect(trace).toMatchObject({ code: 1, stderr: expect.stringContaining(`${files.all} knows no session`) });
+    expect(report?.stderr).toBe("");
+    expect(JSON.parse(report?.stdout ?? "")).toMatchObject({ file: files.all, total: { calls: 1 } });
+    expect(JSON.parse(reconcile?.stdout ?? "")).toMatchObject({ file: files.all, balanced: true, calls: 1 });
+    expect(JSON.parse(prune?.stdout ?? "")).toMatchObject({ file: files.sqlite, rows: 0, kept: 1 });
+  }
+
+  test("by the environment, and by .env or --env", async () => {
+    const place = { PGW_TELEMETRY_SQLITE_PATH: "mine.db" };
+    const env = { ...sourceEnv(provider.baseUrl), ...place };
+    expect(await pgw(["chat", "hello"], env)).toMatchObject({ code: 0 });
+    await readAll([], { all: "mine.db", sqlite: "mine.db" }, place);
+    put(".env", "PGW_TELEMETRY_SQLITE_PATH=mine.db\n");
+    await readAll([], { all: "mine.db", sqlite: "mine.db" });
+    put(".env", "");
+    put("other.env", "PGW_TELEMETRY_SQLITE_PATH=mine.db\n");
+    await readAll(["--env", "other.env"], { all: "mine.db", sqlite: "mine.db" });
+    expect((await pgw(["report"])).stderr).toContain("./polygateway.db: does not exist");
+    await readAll(["--db", "mine.db"], { all: "mine.db", sqlite: "mine.db" }, { PGW_TELEMETRY_SQLITE_PATH: "no.db" });
+  });
+
+  test("by a configuration file, which wins over the environment; problems elsewhere in it don't matter", async () => {
+    mkdirSync(join(folder.path, "conf"));
+    put("conf/prod.yaml", yaml(PROCESS));
+    const named = ["--config", "conf/prod.yaml"];
+    expect(await pgw(["chat", "hello", ...named], { SIM_KEY: KEY })).toMatchObject({ code: 0 });
+    const files = { all: "conf/rows.jsonl", sqlite: "conf/rows.db" };
+    await readAll(named, files, { PGW_TELEMETRY_SQLITE_PATH: "elsewhere.db" });
+    put("conf/prod.yaml", `${yaml(`        rpm: -1\n${PROCESS.replace("{", "{ journal: never, ")}`)}bogus: 1\n`);
+    await readAll(named, files);
+    put("polygateway.yaml", `scopes: 7\n${PROCESS.replaceAll("rows", "conf/rows")}`);
+    await readAll([], files);
+    expect((await pgw(["report", "--db", "conf/rows.db"])).stdout).toContain("Telemetry in conf/rows.db");
+  });
+
+  test.each([
+    ["process: { sqlitePath: 7 }\n", "process.sqlitePath"],
+    ["process: { sqlitePaht: x.db }\n", "Did you mean process.sqlitePath?"],
+    ["process:\n  sqlitePath: $" + "{NOWHERE}\n", "NOWHERE"],
+    ["process: x.db\n", "is not a mapping"],
+    ["proces: { sqlitePath: x.db }\n", "Did you mean process?"],
+    ["- a list\n", "is not a mapping"],
+    ["a: [\n", "polygateway.yaml:"],
+  ])("%j leaves the place open, which ends with exit code 1", async (text, words) => {
+    put("polygateway.yaml", text);
+    const runs = await Promise.all([pgw(["report"]), pgw(["reconcile"])]);
+    for (const { code, stderr } of runs) {
+      expect(code).toBe(1);
+      expect(stderr).toContain(words);
+      expect(stderr).toContain("polygateway.yaml");
+    }
+  });
+
+  test.each([
+    [{ PGW_TELEMETRY_BACKEND: "sqlit" }, "PGW_TELEMETRY_BACKEND"],
+    [{ PGW_TELEMETRY_SQLITE_PAHT: "x.db" }, "Did you mean PGW_TELEMETRY_SQLITE_PATH?"],
+  ])("%j does so too; what is wrong elsewhere doesn't", async (env, words) => {
+    const { code, stderr } = await pgw(["report"], env);
+    expect(code).toBe(1);
+    expect(stderr).toContain(words);
+    const other = { PGW_JOURNAL: "never", LLM__A__1__RPM: "x", PGW_CACHE_BACKEN: "none" };
+    expect((await pgw(["report"], other)).stderr).toContain("./polygateway.db: does not exist");
+  });
+
+  test("help says so", async () => {
+    for (const command of [["report"], ["trace"], ["reconcile"], ["telemetry", "prune"]]) {
+      const { stdout } = await pgw([...command, "--help"]);
+      expect(stdout.replace(/\s+/g, " ")).toContain("the one that is configured, else ./polygateway.db");
+      expect(stdout).toContain("--config <file>");
+      expect(stdout).toContain("--env <file>");
+    }
+  });
+});
+
 const KNOWN = { profiles, profileFor };
 
 describe("init", () => {

@@ -4,7 +4,7 @@ import { ConfigError, type ConfigProblem } from "../errors.js";
 import { PricingTable } from "../telemetry/pricing.js";
 import { sqliteAvailable } from "../telemetry/sqlite.js";
 import { profileFor, profiles } from "../transports/openai/profiles.js";
-import { CONFIG_OPTION } from "./arguments.js";
+import { CONFIG_OPTION, ENV_OPTION } from "./arguments.js";
 import type { LiveAnswer } from "./check-live.js";
 import type { CheckedScope, CheckReport } from "./check-report.js";
 import { configurationLines, liveLines, noteLines, problemLines } from "./check-view.js";
@@ -41,7 +41,7 @@ export function registerCheck(
     .description("Validates the whole configuration at once and shows sources, limits and what they mean.")
     .option("--scope <name>", "check this scope only (default: all that are configured)")
     .option(...CONFIG_OPTION)
-    .option("--env <file>", "dotenv file (default: .env in the current folder, if there is one)")
+    .option(...ENV_OPTION)
     .option("--live", "ask each source one tiny question and say what answered")
     .option("--json", "print one JSON object instead of text")
     .addHelpText("after", EXAMPLES)

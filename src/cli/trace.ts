@@ -3,13 +3,14 @@ import { openTelemetryFile } from "../telemetry/reader.js";
 import { TelemetryFileError } from "../telemetry/store.js";
 import { type Trace, type TracedCall, traceOf, walkCalls } from "../telemetry/trace.js";
 import { type PassedOver, type TracedAttempt, type TracedCost, tracedCost } from "../telemetry/traced-attempt.js";
+import { CONFIG_OPTION, ENV_OPTION } from "./arguments.js";
 import { CliError } from "./failure.js";
 import { formatCount, formatDuration, formatMoney, plural } from "./format.js";
 import { unreadableText } from "./report.js";
+import { DB_OPTION, type TelemetryFlags, telemetryFile } from "./telemetry-file.js";
 import { clip, printable, processTerminal, type Style, styleOf, type Terminal } from "./terminal.js";
 
-interface TraceFlags {
-  readonly db: string;
+interface TraceFlags extends TelemetryFlags {
   readonly table?: string;
   readonly json?: boolean;
 }
@@ -38,12 +39,14 @@ export function registerTrace(program: Command, terminal: Terminal = processTerm
     .summary("show what happened in a session or a call, attempt by attempt")
     .description("Shows what happened in a session or a call, attempt by attempt: outcome, source, times and route.")
     .argument("<id>", "a session id, request id, call id, or the parent id that the caller gave")
-    .option("--db <path>", "SQLite or JSONL file with telemetry", "./polygateway.db")
+    .option(...DB_OPTION)
+    .option(...CONFIG_OPTION)
+    .option(...ENV_OPTION)
     .option("--table <name>", "table of a SQLite file (default llm_calls)")
     .option("--json", "print JSON")
     .addHelpText("after", EXAMPLES)
     .action(async (id: string, flags: TraceFlags) => {
-      const trace = await readTrace(id, flags);
+      const trace = await readTrace(id, telemetryFile(flags, terminal.env), flags);
       const text = flags.json
         ? JSON.stringify(flat(trace), null, 2)
         : traceLines(trace, styleOf(terminal.stdout, terminal.env), terminal.stdout.columns).join("\n");
@@ -51,9 +54,9 @@ export function registerTrace(program: Command, terminal: Terminal = processTerm
     });
 }
 
-async function readTrace(id: string, { db, table }: TraceFlags): Promise<Trace> {
+async function readTrace(id: string, path: string, { table }: TraceFlags): Promise<Trace> {
   try {
-    const file = openTelemetryFile(db, table === undefined ? {} : { table });
+    const file = openTelemetryFile(path, table === undefined ? {} : { table });
     try {
       const trace = await traceOf(file, id);
       if (trace !== null) return trace;
