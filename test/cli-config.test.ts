@@ -17,6 +17,7 @@ import { parseDotEnv } from "../src/config/dotenv.js";
 import { inspectEnv } from "../src/config/env.js";
 import { inspectFile, openConfigFile } from "../src/config/file.js";
 import { type SimulatedProvider, startSimulatedProvider } from "../src/testing/provider/server.js";
+import { profileFor, profiles } from "../src/transports/openai/profiles.js";
 import { fakeTerminal, makeFolder, sourceEnv, startCli } from "./cli-harness.js";
 
 /** Configuration files and `init` through the built command, in folders of their own. */
@@ -142,7 +143,140 @@ describe("a configuration file on the command line", () => {
   });
 });
 
+describe("commands that read telemetry find it where chat put it", () => {
+  const PROCESS = "process: { telemetryBackends: [jsonl, sqlite], sqlitePath: rows.db, jsonlPath: rows.jsonl }\n";
+
+  /** Every such command; each is good. */
+  async function readAll(more: readonly string[], files: { all: string; sqlite: string }, env = {}): Promise<void> {
+    const runs = await Promise.all([
+      pgw(["report", "--json", ...more], env),
+      pgw(["trace", "s1", "--json", ...more], env),
+      pgw(["reconcile", "--json", ...more], env),
+      pgw(["telemetry", "prune", "--older-than", "1d", "--dry-run", "--json", ...more], env),
+    ]);
+    const [report, trace, reconcile, prune] = runs;
+    // The session is unknown, but the file was found and read.
+    expect(trace).toMatchObject({ code: 1, stderr: expect.stringContaining(`${files.all} knows no session`) });
+    expect(report?.stderr).toBe("");
+    expect(JSON.parse(report?.stdout ?? "")).toMatchObject({ file: files.all, total: { calls: 1 } });
+    expect(JSON.parse(reconcile?.stdout ?? "")).toMatchObject({ file: files.all, balanced: true, calls: 1 });
+    expect(JSON.parse(prune?.stdout ?? "")).toMatchObject({ file: files.sqlite, rows: 0, kept: 1 });
+  }
+
+  test("by the environment, and by .env or --env", async () => {
+    const place = { PGW_TELEMETRY_SQLITE_PATH: "mine.db" };
+    const env = { ...sourceEnv(provider.baseUrl), ...place };
+    expect(await pgw(["chat", "hello"], env)).toMatchObject({ code: 0 });
+    await readAll([], { all: "mine.db", sqlite: "mine.db" }, place);
+    put(".env", "PGW_TELEMETRY_SQLITE_PATH=mine.db\n");
+    await readAll([], { all: "mine.db", sqlite: "mine.db" });
+    put(".env", "");
+    put("other.env", "PGW_TELEMETRY_SQLITE_PATH=mine.db\n");
+    await readAll(["--env", "other.env"], { all: "mine.db", sqlite: "mine.db" });
+    expect((await pgw(["report"])).stderr).toContain("./polygateway.db: does not exist");
+    await readAll(["--db", "mine.db"], { all: "mine.db", sqlite: "mine.db" }, { PGW_TELEMETRY_SQLITE_PATH: "no.db" });
+  });
+
+  test("by a configuration file, which wins over the environment; problems elsewhere in it don't matter", async () => {
+    mkdirSync(join(folder.path, "conf"));
+    put("conf/prod.yaml", yaml(PROCESS));
+    const named = ["--config", "conf/prod.yaml"];
+    expect(await pgw(["chat", "hello", ...named], { SIM_KEY: KEY })).toMatchObject({ code: 0 });
+    const files = { all: "conf/rows.jsonl", sqlite: "conf/rows.db" };
+    await readAll(named, files, { PGW_TELEMETRY_SQLITE_PATH: "elsewhere.db" });
+    put("conf/prod.yaml", `${yaml(`        rpm: -1\n${PROCESS.replace("{", "{ journal: never, ")}`)}bogus: 1\n`);
+    await readAll(named, files);
+    put("polygateway.yaml", `scopes: 7\n${PROCESS.replaceAll("rows", "conf/rows")}`);
+    await readAll([], files);
+    expect((await pgw(["report", "--db", "conf/rows.db"])).stdout).toContain("Telemetry in conf/rows.db");
+  });
+
+  test.each([
+    ["process: { sqlitePath: 7 }\n", "process.sqlitePath"],
+    ["process: { sqlitePaht: x.db }\n", "Did you mean process.sqlitePath?"],
+    ["process:\n  sqlitePath: $" + "{NOWHERE}\n", "NOWHERE"],
+    ["process: x.db\n", "is not a mapping"],
+    ["proces: { sqlitePath: x.db }\n", "Did you mean process?"],
+    ["- a list\n", "is not a mapping"],
+    ["a: [\n", "polygateway.yaml:"],
+  ])("%j leaves the place open, which ends with exit code 1", async (text, words) => {
+    put("polygateway.yaml", text);
+    const runs = await Promise.all([pgw(["report"]), pgw(["reconcile"])]);
+    for (const { code, stderr } of runs) {
+      expect(code).toBe(1);
+      expect(stderr).toContain(words);
+      expect(stderr).toContain("polygateway.yaml");
+    }
+  });
+
+  test.each([
+    [{ PGW_TELEMETRY_BACKEND: "sqlit" }, "PGW_TELEMETRY_BACKEND"],
+    [{ PGW_TELEMETRY_SQLITE_PAHT: "x.db" }, "Did you mean PGW_TELEMETRY_SQLITE_PATH?"],
+  ])("%j does so too; what is wrong elsewhere doesn't", async (env, words) => {
+    const { code, stderr } = await pgw(["report"], env);
+    expect(code).toBe(1);
+    expect(stderr).toContain(words);
+    const other = { PGW_JOURNAL: "never", LLM__A__1__RPM: "x", PGW_CACHE_BACKEN: "none" };
+    expect((await pgw(["report"], other)).stderr).toContain("./polygateway.db: does not exist");
+  });
+
+  test("help says so", async () => {
+    for (const command of [["report"], ["trace"], ["reconcile"], ["telemetry", "prune"]]) {
+      const { stdout } = await pgw([...command, "--help"]);
+      expect(stdout.replace(/\s+/g, " ")).toContain("the one that is configured, else ./polygateway.db");
+      expect(stdout).toContain("--config <file>");
+      expect(stdout).toContain("--env <file>");
+    }
+  });
+});
+
+const KNOWN = { profiles, profileFor };
+
 describe("init", () => {
+  test.each(["env", "yaml"])("every built-in profile is a provider, and is in force by the %s", async (format) => {
+    expect(PROVIDER_NAMES).toEqual(expect.arrayContaining(Object.keys(profiles)));
+    const names = Object.keys(profiles);
+    const written = ["init", "--provider", names.join(","), "--format", format];
+    expect(await pgw(written)).toMatchObject({ code: 0 });
+    const keys = STARTER_PROVIDERS.flatMap(({ name, keyName }) =>
+      keyName === undefined ? [] : [[keyName, KEY] as const, [`LLM__${name.toUpperCase()}__1__API_KEY`, KEY] as const],
+    );
+    const { code, stdout } = await pgw(["check", "--json"], Object.fromEntries(keys));
+    expect(code).toBe(0);
+    const { sources } = JSON.parse(stdout).scopes[0];
+    const inForce = sources.map(({ name, profile }: { name: string; profile: string }) => [name, profile]);
+    expect(Object.fromEntries(inForce)).toEqual(Object.fromEntries(names.map((name) => [`${name}_1`, name])));
+  });
+
+  test("the profile is written only where the address doesn't choose it", async () => {
+    await pgw(["init", "--provider", "glm", "-o", "host.env"]);
+    expect(readFileSync(join(folder.path, "host.env"), "utf8")).not.toContain("PROFILE");
+    await pgw(["init", "--provider", "glm", "--base-url", "http://10.0.0.7:8000/v1", "-o", "own.yaml"]);
+    expect(readFileSync(join(folder.path, "own.yaml"), "utf8")).toContain("        profile: glm #");
+    await pgw(["init", "--provider", "custom", "--base-url", "http://h/v1", "--model", "m", "-o", "custom.env"]);
+    expect(readFileSync(join(folder.path, "custom.env"), "utf8")).not.toContain("PROFILE");
+  });
+
+  test("an address that stands for your own is called that, until you give yours", async () => {
+    const { stdout } = await pgw(["init", "--provider", "azure"]);
+    expect(stdout).toContain("1. In .env, for azure, write the address of your own Azure resource");
+    expect(readFileSync(join(folder.path, ".env"), "utf8")).toMatch(
+      /# The address and the model are stand-ins: .*\n.*BASE_URL=https:\/\/my-resource/,
+    );
+    const own = ["--base-url", "https://ours.openai.azure.com/openai/v1", "--model", "small", "-o", "own.yaml"];
+    const given = await pgw(["init", "--provider", "azure", ...own]);
+    expect(given.stdout).not.toContain("your own");
+    expect(readFileSync(join(folder.path, "own.yaml"), "utf8")).not.toContain("stand-in");
+  });
+
+  test("what it says about limits is true", async () => {
+    await pgw(["init"]);
+    const text = readFileSync(join(folder.path, ".env"), "utf8");
+    expect(text).toContain("0, or no such line, = no limit");
+    put(".env", text.replace("# LLM__OPENAI__1__RPM=60", "LLM__OPENAI__1__RPM=0"));
+    expect(await pgw(["check"], { LLM__OPENAI__1__API_KEY: KEY })).toMatchObject({ code: 0 });
+  });
+
   test("writes a commented .env that is good once the key is set; nobody else may read it", async () => {
     const { code, stdout } = await pgw(["init"]);
     expect(code).toBe(0);
@@ -205,8 +339,8 @@ describe("init", () => {
         const keys = Object.fromEntries(STARTER_PROVIDERS.flatMap(({ keyName }) => (keyName ? [[keyName, KEY]] : [])));
         const inspection =
           format === "env"
-            ? inspectEnv("TEAM.A", parseDotEnv(content.replaceAll("API_KEY=\n", `API_KEY=${KEY}\n`)).values)
-            : inspectFile(openConfigFile(put("whole.yaml", content)), "TEAM.A", keys);
+            ? inspectEnv("TEAM.A", parseDotEnv(content.replaceAll("API_KEY=\n", `API_KEY=${KEY}\n`)).values, KNOWN)
+            : inspectFile(openConfigFile(put("whole.yaml", content)), "TEAM.A", keys, KNOWN);
         expect(inspection.problems).toEqual([]);
         expect(inspection.options.sources).toHaveLength(STARTER_PROVIDERS.length);
         expect(inspection.options.retry?.maxAttempts).toBe(content === whole ? 4 : undefined);

@@ -20,6 +20,8 @@ import { providersPage } from "../src/config/provider-docs.js";
 import * as everyone from "../src/index.js";
 import * as sqlite from "../src/telemetry/sqlite.js";
 import * as testing from "../src/testing/index.js";
+import { optionPaths } from "../src/testing/provider/option-names.js";
+import { PROVIDER_OPTION_NAMES } from "../src/testing/provider/options.js";
 import { type SimulatedProvider, startSimulatedProvider } from "../src/testing/provider/server.js";
 import { VERSION } from "../src/version.js";
 import { fakeTerminal } from "./cli-harness.js";
@@ -186,6 +188,12 @@ describe("names", () => {
       .filter((key) => !configuration.includes(`\`${key}\``) && !configuration.includes(`\`${key}=`));
     expect([...new Set(unknown)]).toEqual([]);
   });
+});
+
+test("docs/guide/testing.md names every option of the simulated provider", () => {
+  const page = read("docs/guide/testing.md");
+  const paths = optionPaths(PROVIDER_OPTION_NAMES);
+  expect(paths.filter((path) => !page.includes(`\`${path}\``))).toEqual([]);
 });
 
 describe("numbers", () => {

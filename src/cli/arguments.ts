@@ -24,3 +24,8 @@ export const CONFIG_OPTION = [
   "--config <file>",
   "YAML or JSON configuration (default: polygateway.yaml in the current folder, if there is one)",
 ] as const;
+
+export const ENV_OPTION = [
+  "--env <file>",
+  "dotenv file (default: .env in the current folder, if there is one)",
+] as const;

@@ -2,7 +2,7 @@ import { type Command, Option } from "commander";
 import { createSystemRuntime } from "../backends/system.js";
 import type { BatchOptions, BatchProgress, BatchSummary } from "../batch/types.js";
 import type { Runtime } from "../ports/runtime.js";
-import { CONFIG_OPTION, parseCount, parseDurationMs } from "./arguments.js";
+import { CONFIG_OPTION, ENV_OPTION, parseCount, parseDurationMs } from "./arguments.js";
 import { progressBlock, progressLine, type RunFiles, summaryJson, summaryLines } from "./batch-view.js";
 import type { CommandContext } from "./context.js";
 import { CliError } from "./failure.js";
@@ -164,7 +164,7 @@ export function registerBatch(program: Command, context: CommandContext): void {
     .option("--give-up-after <time>", "end when nothing succeeded for this long (default 15m)", parseDurationMs)
     .option("--scope <name>", "scope to use (default: the only one configured, else LLM)")
     .option(...CONFIG_OPTION)
-    .option("--env <file>", "dotenv file (default: .env in the current folder, if there is one)")
+    .option(...ENV_OPTION)
     .option("--db <path>", "telemetry database (default ./polygateway.db, or what PGW_TELEMETRY_* says)")
     .option("--quiet", "no progress and no summary; warnings and errors only")
     .option("--json", "print the summary as JSON")

@@ -3,7 +3,7 @@ import { type Command, InvalidArgumentError } from "commander";
 import { checkThinking, readThinking, THINKING_ACCEPTED } from "../config/thinking-value.js";
 import type { ChatEvent, ChatMessage, ChatRequest, ChatResponse, Thinking } from "../domain/chat.js";
 import type { GatewayClient } from "../gateway.js";
-import { CONFIG_OPTION } from "./arguments.js";
+import { CONFIG_OPTION, ENV_OPTION } from "./arguments.js";
 import type { CommandContext } from "./context.js";
 import { CliError, EXIT } from "./failure.js";
 import { formatCount, formatDuration, formatMoney } from "./format.js";
@@ -239,7 +239,7 @@ export function registerChat(program: Command, context: CommandContext): void {
     .option("--thinking <how>", "on, off, a level such as low or high, or a number of tokens", parseThinking)
     .option("--json", "print the whole reply as JSON when it is complete")
     .option(...CONFIG_OPTION)
-    .option("--env <file>", "dotenv file (default: .env in the current folder, if there is one)")
+    .option(...ENV_OPTION)
     .option("--db <path>", "telemetry database (default ./polygateway.db, or what PGW_TELEMETRY_* says)")
     .addHelpText("after", EXAMPLES)
     .action((prompt: string | undefined, flags: ChatFlags) => chat(prompt, flags, context.terminal));

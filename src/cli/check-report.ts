@@ -1,3 +1,4 @@
+import type { ResolvedCache } from "../config/cache.js";
 import type { EnvInspection } from "../config/env.js";
 import type { ConfigNote } from "../config/invariants.js";
 import type { EmbeddingConfig } from "../domain/embedding.js";
@@ -9,6 +10,7 @@ import type { sqliteAvailable } from "../telemetry/sqlite.js";
 export interface CheckedScope {
   readonly inspection: EnvInspection;
   readonly config: ScopeConfig;
+  readonly cache: ResolvedCache;
   /** null: a scope for chat. */
   readonly embedding: EmbeddingConfig | null;
 }

@@ -42,7 +42,7 @@ function telemetryLine({ scopes, sqlite }: CheckReport): string {
   return `Telemetry: ${stores.join(", ")}${chosen}`;
 }
 
-function scopeLines({ config, embedding }: CheckedScope, style: Style): string[] {
+function scopeLines({ config, cache, embedding }: CheckedScope, style: Style): string[] {
   const { retry, breaker, backpressure } = config;
   return [
     style.bold(`Scope ${printable(config.scope)}`),
@@ -54,8 +54,26 @@ function scopeLines({ config, embedding }: CheckedScope, style: Style): string[]
     ...selectorLines(config),
     `  calls: failover ${config.failover}, ${retry.maxAttempts} attempts, ${retry.maxRateLimited || "any number of"} rate limits, backoff ${formatDuration(retry.backoffBaseMs)} to ${formatDuration(retry.backoffMaxMs)}, deadline ${config.deadlineMs === undefined ? "none" : formatDuration(config.deadlineMs)}`,
     `  breaker: opens after ${breaker.failThreshold} failures in a row or ${breaker.failRate * 100} % of at least ${breaker.minSamples} in ${formatDuration(breaker.windowMs)}, for ${formatDuration(breaker.cooldownMs)} to ${formatDuration(breaker.cooldownMaxMs)}`,
+    ...(embedding === null ? cacheLines(cache) : []),
     `  waiting: full quota ${backpressure.quotaFull}, open breakers ${backpressure.whenOpen}, stall window ${formatDuration(backpressure.stallWindowMs)}`,
   ];
+}
+
+/** Nothing when answers are neither kept nor shared. */
+function cacheLines({ backend, ttlMs, maxBytes, namespace, salt, coalesce }: CheckedScope["cache"]): string[] {
+  const isKept = backend !== "none";
+  if (!isKept && !coalesce) return [];
+  const kept = isKept
+    ? [`backend ${backend}`, `ttl ${formatDuration(ttlMs)}`, `at most ${formatCount(maxBytes)} bytes`]
+    : ["backend none"];
+  const isSet = (text: string): string => (text === "" ? "no" : "yes");
+  const parts = [
+    ...kept,
+    `namespace ${isSet(namespace)}`,
+    `salt ${isSet(salt)}`,
+    `coalesce ${coalesce ? "on" : "off"}`,
+  ];
+  return [`  cache: ${parts.join(", ")}`];
 }
 
 function embeddingLine({ batchSize, expectedDim, normalize, concurrency }: EmbeddingConfig): string {

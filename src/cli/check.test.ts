@@ -57,11 +57,46 @@ test("shows the profile and what a default of thinking sends", async () => {
   const vllm = await check({ ...GOOD, LLM__QWEN__1__THINKING: "off", LLM__QWEN__1__PROFILE: "vllm" });
   expect(vllm.output).toContain("note  LLM__QWEN__1__THINKING: how profile vllm asks for it is not confirmed");
   expect(vllm.output).not.toContain("your own");
+  const own = '{"extends":"vllm","thinking":[{"off":{"enable":false}}]}';
+  const stated = await check({ ...GOOD, LLM__QWEN__1__THINKING: "off", LLM__QWEN__1__PROFILE: own });
+  expect(stated.output).not.toContain("not confirmed");
+  const other = await check({
+    ...GOOD,
+    LLM__QWEN__1__THINKING: "off",
+    LLM__QWEN__1__PROFILE: own.replace("thinking", "notes").replace(/\[.*\]/, "[]"),
+  });
+  expect(other.output).toContain("not confirmed");
   const extra = { ...qwen, LLM__QWEN__1__EXTRA_BODY: '{"enable_thinking": false}' };
   expect((await check(extra)).output).toContain("warning  LLM__QWEN__1__THINKING: is overruled by");
   const bad = await check({ ...GOOD, LLM__QWEN__1__THINKING: "off", LLM__QWEN__1__MODEL: "o3" });
   expect(bad.output).toContain("can't be done: o3 can't be kept from thinking");
   expect(bad.error).toBeInstanceOf(CliError);
+});
+
+test("shows the cache of scopes for chat, never its salt", async () => {
+  const cache = { LLM__CACHE__BACKEND: "memory", LLM__CACHE__TTL_S: "600", LLM__CACHE__SALT: "canary-pepper" };
+  const env = { ...GOOD, ...EMBED, ...cache };
+  const { output, error } = await check({ ...env, LLM__CACHE__NAMESPACE: "team", LLM__CACHE__COALESCE: "off" });
+  expect(error).toBeUndefined();
+  expect(output).toMatch(
+    /cache: backend memory, ttl 10m 00s, at most [\d,]+ bytes, namespace yes, salt yes, coalesce off\n/,
+  );
+  expect(output.split("cache: ")).toHaveLength(2);
+  const shared = await check({ ...GOOD, LLM__CACHE__COALESCE: "on" });
+  expect(shared.output).toContain("cache: backend none, namespace no, salt no, coalesce on\n");
+  expect((await check({ ...GOOD, LLM__CACHE__COALESCE: "off" })).output).not.toContain("cache: ");
+  const json = await check(env, "--json");
+  expect(json.output).not.toContain("canary");
+  const { scopes } = JSON.parse(json.output);
+  const [llm, embed] = ["LLM", "EMBED"].map((name) => scopes.find(({ scope }: { scope: string }) => scope === name));
+  expect(llm.cache).toEqual({
+    backend: "memory",
+    ttlMs: 600_000,
+    maxBytes: expect.any(Number),
+    namespace: "",
+    coalesce: expect.any(Boolean),
+  });
+  expect(embed.cache).toBeNull();
 });
 
 test("a chosen health_aware gets a note; without sources there is none", async () => {

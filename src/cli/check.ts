@@ -4,7 +4,7 @@ import { ConfigError, type ConfigProblem } from "../errors.js";
 import { PricingTable } from "../telemetry/pricing.js";
 import { sqliteAvailable } from "../telemetry/sqlite.js";
 import { profileFor, profiles } from "../transports/openai/profiles.js";
-import { CONFIG_OPTION } from "./arguments.js";
+import { CONFIG_OPTION, ENV_OPTION } from "./arguments.js";
 import type { LiveAnswer } from "./check-live.js";
 import type { CheckedScope, CheckReport } from "./check-report.js";
 import { configurationLines, liveLines, noteLines, problemLines } from "./check-view.js";
@@ -41,7 +41,7 @@ export function registerCheck(
     .description("Validates the whole configuration at once and shows sources, limits and what they mean.")
     .option("--scope <name>", "check this scope only (default: all that are configured)")
     .option(...CONFIG_OPTION)
-    .option("--env <file>", "dotenv file (default: .env in the current folder, if there is one)")
+    .option(...ENV_OPTION)
     .option("--live", "ask each source one tiny question and say what answered")
     .option("--json", "print one JSON object instead of text")
     .addHelpText("after", EXAMPLES)
@@ -77,8 +77,9 @@ function inspectAll(flags: CheckFlags, terminal: Terminal): CheckReport {
   const context = { profiles, profileFor };
   const scopes = names.map((name): CheckedScope => {
     const inspection = inspect(name, "any");
-    const { config, embedding } = inspectScope(inspection.options, { ...context, client: inspection.client });
-    return { inspection, config, embedding };
+    const scope = inspectScope(inspection.options, { ...context, client: inspection.client });
+    const { config, cache, embedding } = scope;
+    return { inspection, config, cache, embedding };
   });
   const pricing = pricingProblems(scopes[0]?.inspection.process.pricingPath);
   return {
@@ -130,9 +131,10 @@ function asJson(report: CheckReport, answers: ReadonlyMap<string, LiveAnswer[]> 
     ok: report.problems.length === 0 && [...(answers?.values() ?? [])].flat().every(({ ok }) => ok),
     ...rest,
     process: scopes[0]?.inspection.process ?? null,
-    scopes: scopes.map(({ config, embedding }) => ({
+    scopes: scopes.map(({ config, cache, embedding }) => ({
       ...config,
       embedding,
+      cache: embedding === null ? withoutSalt(cache) : null,
       // A RegExp has no JSON form of its own; the masked key comes from Secret itself.
       sources: config.sources.map((source) => ({
         ...source,
@@ -143,4 +145,9 @@ function asJson(report: CheckReport, answers: ReadonlyMap<string, LiveAnswer[]> 
       live: answers?.get(config.scope) ?? null,
     })),
   };
+}
+
+/** The salt is a secret, and a store of the user's own is no setting. */
+function withoutSalt({ salt: _, store: __, ...settings }: CheckedScope["cache"]): object {
+  return settings;
 }

@@ -1,6 +1,15 @@
 import { existsSync } from "node:fs";
-import { type Env, type EnvInspection, environment, inspectEnv, type LoadedEnv, scopesIn } from "../config/env.js";
-import { type ConfigFile, inspectFile, openConfigFile } from "../config/file.js";
+import {
+  type Env,
+  type EnvInspection,
+  environment,
+  inspectEnv,
+  inspectProcess,
+  type LoadedEnv,
+  scopesIn,
+} from "../config/env.js";
+import type { ProcessInspection } from "../config/env-process.js";
+import { type ConfigFile, inspectFile, inspectFileProcess, openConfigFile } from "../config/file.js";
 import { ConfigError } from "../errors.js";
 import { profileFor, profiles } from "../transports/openai/profiles.js";
 import { CliError } from "./failure.js";
@@ -25,6 +34,8 @@ export interface Configuration {
   readonly scopes: readonly string[];
   /** Everything about one scope, problems included. */
   inspect(scope: string, client: "chat" | "any"): EnvInspection;
+  /** The settings of the process alone. */
+  inspectProcess(): ProcessInspection;
 }
 
 /** A file wins over the environment as a whole; nothing is mixed. Throws CliError, and ConfigError for the dotenv file. */
@@ -40,6 +51,7 @@ export function openConfiguration(flags: ConfigFlags, env: Env): Configuration {
       dotenvPath,
       scopes,
       inspect: (scope, client) => inspectEnv(scope, env, { ...settings, client }),
+      inspectProcess: () => inspectProcess(env, source),
     };
   }
   const file = openConfigFile(path);
@@ -48,6 +60,7 @@ export function openConfiguration(flags: ConfigFlags, env: Env): Configuration {
     dotenvPath,
     scopes: file.scopes,
     inspect: (scope, client) => inspectFile(file, scope, env, { ...settings, client }),
+    inspectProcess: () => inspectFileProcess(file, env, source),
   };
 }
 

@@ -2,7 +2,7 @@ import type { Field } from "../config/field.js";
 import { fieldOf } from "../config/labels.js";
 import { GROUPS } from "../config/schema.js";
 import { PROCESS_FIELDS } from "../config/schema-process.js";
-import { type StarterProvider, sourceNameOf } from "./init-providers.js";
+import { isPlaceholder, profileToName, type StarterProvider, sourceNameOf } from "./init-providers.js";
 
 export interface Starter {
   readonly scope: string;
@@ -34,15 +34,24 @@ const OF_THE_PROCESS: readonly Setting[] = [
   ["logLevel", "warn"],
 ];
 
-const LIMITS_NOTE = "Limits: take those of your account. 0 or nothing = no limit.";
+const LIMITS_NOTE = "Limits: take those of your account. 0, or no such line, = no limit.";
+const PROFILE_NOTE = "Its dialect: the address alone doesn't tell it.";
+
+/** Said above an address that stands for the user's own. */
+function placeholderNote(provider: StarterProvider): string[] {
+  return isPlaceholder(provider) ? [`# The address and the model are stand-ins: write ${provider.placeholder}.`] : [];
+}
 
 /** A `.env`: keys are left empty, to be filled in there. */
 export function starterEnv({ scope, providers }: Starter): string {
   const sources = providers.flatMap((provider) => {
     const prefix = `${scope}__${sourceNameOf(provider).toUpperCase()}__1__`;
+    const profile = profileToName(provider);
     return [
       `# ── Source ${sourceNameOf(provider)}_1 ──`,
+      ...placeholderNote(provider),
       `${prefix}BASE_URL=${provider.baseUrl}`,
+      ...(profile === undefined ? [] : [`# ${PROFILE_NOTE}`, `${prefix}PROFILE=${profile}`]),
       provider.keyName === undefined
         ? "# The server takes no key."
         : "# Put the key behind the =. Or leave the line out, and set the variable in the environment.",
@@ -86,7 +95,9 @@ function processField(option: string): Field | undefined {
 export function starterYaml({ scope, providers }: Starter): string {
   const sources = providers.flatMap((provider) => [
     `      - name: ${sourceNameOf(provider)}_1`,
+    ...placeholderNote(provider).map((note) => `        ${note}`),
     `        baseUrl: ${provider.baseUrl}`,
+    ...yamlProfile(provider),
     `        apiKey: ${provider.keyName === undefined ? "none # the server takes no key" : `\${${provider.keyName}}`}`,
     `        model: ${JSON.stringify(provider.model)} # any model of this provider`,
     `        # ${LIMITS_NOTE}`,
@@ -107,6 +118,11 @@ export function starterYaml({ scope, providers }: Starter): string {
     "# process:",
     ...OF_THE_PROCESS.map(([option, value]) => yamlLine("", `  ${option}`, value, processField(option))),
   ].join("\n")}\n`;
+}
+
+function yamlProfile(provider: StarterProvider): string[] {
+  const profile = profileToName(provider);
+  return profile === undefined ? [] : [`        profile: ${profile} # ${PROFILE_NOTE}`];
 }
 
 function groupLines(): string[] {

@@ -8,6 +8,7 @@ import { CliError, describeFailure } from "./failure.js";
 import { type Starter, starterEnv, starterYaml } from "./init-files.js";
 import {
   CUSTOM_PROVIDER,
+  isPlaceholder,
   PROVIDER_NAMES,
   STARTER_PROVIDERS,
   type StarterProvider,
@@ -134,8 +135,8 @@ async function asked(flags: InitFlags, terminal: Terminal): Promise<Choice> {
 
 async function askedProvider(name: string, { ask }: Conversation): Promise<StarterProvider> {
   const known = providerNamed(name);
-  const isLocal = known.keyName === undefined || name === CUSTOM_PROVIDER;
-  const baseUrl = isLocal
+  const isOwn = known.keyName === undefined || known.placeholder !== undefined || name === CUSTOM_PROVIDER;
+  const baseUrl = isOwn
     ? await ask(`Address of ${name}`, known.baseUrl, (answer) => faultOf(SOURCE_FIELDS.baseUrl, answer))
     : known.baseUrl;
   const model = await ask(`Model of ${name}`, known.model, (answer) => faultOf(SOURCE_FIELDS.model, answer));
@@ -181,6 +182,7 @@ function nextSteps(path: string, format: Format, { scope, providers }: Starter):
   const where =
     format === "yaml" ? "in the environment or in .env" : `in ${path}, and keep that file out of version control`;
   const steps = [
+    ...providers.filter(isPlaceholder).map(({ name, placeholder }) => `In ${path}, for ${name}, write ${placeholder}.`),
     ...(keys.length === 0 ? [] : [`Set ${keys.join(" and ")} ${where}.`]),
     `polygateway check${named}          says what is in force and what is wrong`,
     `polygateway check --live${named}   asks each source one tiny question`,

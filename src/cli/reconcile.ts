@@ -2,14 +2,14 @@ import { type Command, Option } from "commander";
 import { createSystemRuntime } from "../backends/system.js";
 import { DEFAULT_STALE_AFTER_MS, type ReconcileReport, reconcileStore } from "../telemetry/reconcile.js";
 import { TelemetryFileError } from "../telemetry/store.js";
-import { parseDurationMs } from "./arguments.js";
+import { CONFIG_OPTION, ENV_OPTION, parseDurationMs } from "./arguments.js";
 import { CliError, EXIT } from "./failure.js";
 import { formatCost, formatCount, PRICE_REMEDY, plural } from "./format.js";
 import { unreadableText } from "./report.js";
+import { DB_OPTION, type TelemetryFlags, telemetryFile } from "./telemetry-file.js";
 import { printable, processTerminal, type Style, styleOf, type Terminal } from "./terminal.js";
 
-interface ReconcileFlags {
-  readonly db: string;
+interface ReconcileFlags extends TelemetryFlags {
   readonly table?: string;
   readonly out?: string;
   readonly staleAfter: number;
@@ -18,7 +18,7 @@ interface ReconcileFlags {
 
 const EXAMPLES = `
 Examples:
-  polygateway reconcile                          repair and check ./polygateway.db
+  polygateway reconcile                          repair and check the configured file, or ./polygateway.db
   polygateway reconcile --out answers.jsonl      look up lost rows in the answers of a batch, and compare both
 
 Exit code 1 when the file can't be read or is no telemetry, 2 when the books don't balance.`;
@@ -29,7 +29,9 @@ export function registerReconcile(program: Command, terminal: Terminal = process
     .command("reconcile")
     .summary("give every attempt of a dead process its row, then check that the books balance")
     .description("Gives every attempt of a dead process its row, then checks that the books balance.")
-    .option("--db <path>", "SQLite or JSONL file with telemetry", "./polygateway.db")
+    .option(...DB_OPTION)
+    .option(...CONFIG_OPTION)
+    .option(...ENV_OPTION)
     .option("--table <name>", "table of a SQLite file (default llm_calls)")
     .option("--out <file>", "OUT file of a batch")
     .addOption(
@@ -40,21 +42,22 @@ export function registerReconcile(program: Command, terminal: Terminal = process
     .option("--json", "print JSON")
     .addHelpText("after", EXAMPLES)
     .action(async (flags: ReconcileFlags) => {
-      const report = await reconcile(flags);
+      const path = telemetryFile(flags, terminal.env);
+      const report = await reconcile(path, flags);
       const text = flags.json
-        ? JSON.stringify(report, null, 2)
-        : reconcileLines(report, styleOf(terminal.stdout, terminal.env)).join("\n");
+        ? JSON.stringify({ file: path, ...report }, null, 2)
+        : [`Telemetry  ${path}`, ...reconcileLines(report, styleOf(terminal.stdout, terminal.env))].join("\n");
       terminal.stdout.write(`${text}\n`);
       if (report.balanced) return;
       const count = plural(report.differences.length, "difference");
-      throw new CliError(`The books of ${flags.db} don't balance: ${count}.`, EXIT.someFailed);
+      throw new CliError(`The books of ${path} don't balance: ${count}.`, EXIT.someFailed);
     });
 }
 
-async function reconcile(flags: ReconcileFlags): Promise<ReconcileReport> {
+async function reconcile(path: string, flags: ReconcileFlags): Promise<ReconcileReport> {
   try {
     return await reconcileStore({
-      store: flags.db,
+      store: path,
       staleAfterMs: flags.staleAfter,
       now: createSystemRuntime().wallNow(),
       ...(flags.out === undefined ? {} : { outPath: flags.out }),

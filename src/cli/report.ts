@@ -10,14 +10,15 @@ import {
   type ReportGrouping,
 } from "../telemetry/report.js";
 import { TelemetryFileError } from "../telemetry/store.js";
+import { CONFIG_OPTION, ENV_OPTION } from "./arguments.js";
 import { CliError } from "./failure.js";
 import { formatCost, formatCostCell, formatCount, formatDuration, PRICE_REMEDY, plural } from "./format.js";
 import { type Column, fitTable } from "./table.js";
+import { DB_OPTION, type TelemetryFlags, telemetryFile } from "./telemetry-file.js";
 import { clip, printable, processTerminal, type Style, styleOf, type Terminal } from "./terminal.js";
 import { parseSinceMs } from "./time-range.js";
 
-interface ReportFlags {
-  readonly db: string;
+interface ReportFlags extends TelemetryFlags {
   readonly table?: string;
   readonly since?: string;
   readonly by?: ReportGrouping;
@@ -26,7 +27,7 @@ interface ReportFlags {
 
 const EXAMPLES = `
 Examples:
-  polygateway report                          everything in ./polygateway.db
+  polygateway report                          everything in the configured file, or in ./polygateway.db
   polygateway report --since 1h --by source   the last hour, source by source
   polygateway report --by day --json          for other programs
 
@@ -38,7 +39,9 @@ export function registerReport(program: Command, terminal: Terminal = processTer
     .command("report")
     .summary("show calls, success, tokens, money, latency and errors of a telemetry file")
     .description("Shows calls, success, tokens, money, latency and errors of a telemetry file.")
-    .option("--db <path>", "SQLite or JSONL file with telemetry", "./polygateway.db")
+    .option(...DB_OPTION)
+    .option(...CONFIG_OPTION)
+    .option(...ENV_OPTION)
     .option("--table <name>", "table of a SQLite file (default llm_calls)")
     .option("--since <when>", "only newer rows: a length of time (90s, 15m, 1h, 7d) or a date (2025-11-29)")
     .addOption(new Option("--by <group>", "one line per value").choices(REPORT_GROUPINGS))
@@ -47,7 +50,7 @@ export function registerReport(program: Command, terminal: Terminal = processTer
     .action(async (flags: ReportFlags) => {
       const nowMs = createSystemRuntime().wallNow();
       const sinceMs = flags.since === undefined ? undefined : parseSinceMs(flags.since, nowMs);
-      const { report, path, unreadableLines } = await readReport(flags, sinceMs);
+      const { report, path, unreadableLines } = await readReport(telemetryFile(flags, terminal.env), flags, sinceMs);
       const text = flags.json
         ? JSON.stringify({ file: path, unreadableLines, ...report }, null, 2)
         : reportLines(
@@ -62,9 +65,9 @@ export function registerReport(program: Command, terminal: Terminal = processTer
     });
 }
 
-async function readReport(flags: ReportFlags, sinceMs: number | undefined) {
+async function readReport(path: string, flags: ReportFlags, sinceMs: number | undefined) {
   try {
-    const file = openTelemetryFile(flags.db, flags.table === undefined ? {} : { table: flags.table });
+    const file = openTelemetryFile(path, flags.table === undefined ? {} : { table: flags.table });
     try {
       const builder = createReport(flags.by);
       const filter = { withoutTexts: true, ...(sinceMs === undefined ? {} : { sinceMs }) };

@@ -236,6 +236,37 @@ describe("trace", () => {
     expect(text).not.toContain("\u001b");
   });
 
+  test.each([
+    ["nothing has a price", [null, null], "cost unknown"],
+    ["one has a price", [10_000_000n, null, null], "cost 0.0100 and unknown of 2 attempts"],
+    ["all have one", [10_000_000n, 10_000_000n], "cost 0.0200"],
+  ])("an unknown cost is never 0, and a hit's 0 is no price: %s", async (_, costs, words) => {
+    const hit = { sessionId: "m", requestId: "hit", attempt: null, outcome: "cache_hit", costNanos: 0n } as const;
+    const attempts = costs.map((costNanos, index) =>
+      sampleRecord(20 + index, { sessionId: "m", requestId: `r${index}`, costNanos }),
+    );
+    const path = await storeWith(sampleRecord(10, hit), ...attempts);
+    const { text } = await run(["trace", "m", "--db", path]);
+    expect(text.split("\n")[0]).toMatch(new RegExp(`, ${words}$`));
+    const onlyHit = await run(["trace", "hit", "--db", path]);
+    expect(onlyHit.text.split("\n")[0]).toMatch(/tokens$/);
+  });
+
+  test("a source that was tried in the call is not said to be passed over", async () => {
+    const route = JSON.stringify([
+      { source: "acme_1", reason: "transient", waitMs: 0 },
+      { source: "acme_2", reason: "transient", waitMs: 0 },
+      { source: "acme_3", reason: "rpm", waitMs: 1_200 },
+    ]);
+    const first = { requestId: "t", sourceName: "acme_1", outcome: "transient", final: false } as const;
+    const last = { requestId: "t", sourceName: null, attempt: null, outcome: "unavailable", route } as const;
+    const path = await storeWith(sampleRecord(10, first), sampleRecord(11, last));
+    const { text } = await run(["trace", "t", "--db", path]);
+    expect(text).toContain("tried acme_1: transient\n");
+    expect(text).toContain("passed over acme_2: transient\n");
+    expect(text).toContain("passed over acme_3: rpm, 1.2 s more\n");
+  });
+
   test("is cut to the terminal, but for what went wrong", async () => {
     const { text } = await run(["trace", "b", "--db", store], { tty: true, columns: 40, env: { NO_COLOR: "1" } });
     const lines = text.trimEnd().split("\n");

@@ -3,13 +3,13 @@ import { createSystemRuntime } from "../backends/system.js";
 import { type PruneResult, pruneTelemetry } from "../telemetry/prune.js";
 import { openTelemetryFile } from "../telemetry/reader.js";
 import { TelemetryFileError } from "../telemetry/store.js";
-import { parseDurationMs } from "./arguments.js";
+import { CONFIG_OPTION, ENV_OPTION, parseDurationMs } from "./arguments.js";
 import { CliError } from "./failure.js";
 import { plural } from "./format.js";
+import { DB_OPTION, type TelemetryFlags, telemetryFile } from "./telemetry-file.js";
 import { processTerminal, type Terminal } from "./terminal.js";
 
-interface PruneFlags {
-  readonly db: string;
+interface PruneFlags extends TelemetryFlags {
   readonly table?: string;
   readonly olderThan: number;
   readonly dryRun?: boolean;
@@ -40,13 +40,15 @@ export function registerTelemetry(program: Command, terminal: Terminal = process
     .summary("delete old rows")
     .description("Deletes the rows of a SQLite telemetry file that are older than the given time; open attempts stay.")
     .addOption(new Option("--older-than <time>", "90s, 15m, 12h, 30d").argParser(parseAgeMs).makeOptionMandatory())
-    .option("--db <path>", "SQLite file with telemetry", "./polygateway.db")
+    .option(DB_OPTION[0], DB_OPTION[1].replace("SQLite or JSONL", "SQLite"))
+    .option(...CONFIG_OPTION)
+    .option(...ENV_OPTION)
     .option("--table <name>", "table of the file (default llm_calls)")
     .option("--dry-run", "only count")
     .option("--json", "print JSON")
     .addHelpText("after", EXAMPLES)
     .action((flags: PruneFlags) => {
-      const { path, result } = prune(flags);
+      const { path, result } = prune(telemetryFile(flags, terminal.env, "sqlite"), flags);
       const text = flags.json
         ? JSON.stringify({ file: path, dryRun: flags.dryRun === true, ...result })
         : said(flags, path, result);
@@ -54,7 +56,7 @@ export function registerTelemetry(program: Command, terminal: Terminal = process
     });
 }
 
-function prune({ db, table, olderThan, dryRun }: PruneFlags): { path: string; result: PruneResult } {
+function prune(db: string, { table, olderThan, dryRun }: PruneFlags): { path: string; result: PruneResult } {
   const named = table === undefined ? {} : { table };
   try {
     const file = openTelemetryFile(db, named);

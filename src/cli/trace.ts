@@ -2,14 +2,15 @@ import type { Command } from "commander";
 import { openTelemetryFile } from "../telemetry/reader.js";
 import { TelemetryFileError } from "../telemetry/store.js";
 import { type Trace, type TracedCall, traceOf, walkCalls } from "../telemetry/trace.js";
-import type { TracedAttempt } from "../telemetry/traced-attempt.js";
+import { type PassedOver, type TracedAttempt, type TracedCost, tracedCost } from "../telemetry/traced-attempt.js";
+import { CONFIG_OPTION, ENV_OPTION } from "./arguments.js";
 import { CliError } from "./failure.js";
 import { formatCount, formatDuration, formatMoney, plural } from "./format.js";
 import { unreadableText } from "./report.js";
+import { DB_OPTION, type TelemetryFlags, telemetryFile } from "./telemetry-file.js";
 import { clip, printable, processTerminal, type Style, styleOf, type Terminal } from "./terminal.js";
 
-interface TraceFlags {
-  readonly db: string;
+interface TraceFlags extends TelemetryFlags {
   readonly table?: string;
   readonly json?: boolean;
 }
@@ -38,12 +39,14 @@ export function registerTrace(program: Command, terminal: Terminal = processTerm
     .summary("show what happened in a session or a call, attempt by attempt")
     .description("Shows what happened in a session or a call, attempt by attempt: outcome, source, times and route.")
     .argument("<id>", "a session id, request id, call id, or the parent id that the caller gave")
-    .option("--db <path>", "SQLite or JSONL file with telemetry", "./polygateway.db")
+    .option(...DB_OPTION)
+    .option(...CONFIG_OPTION)
+    .option(...ENV_OPTION)
     .option("--table <name>", "table of a SQLite file (default llm_calls)")
     .option("--json", "print JSON")
     .addHelpText("after", EXAMPLES)
     .action(async (id: string, flags: TraceFlags) => {
-      const trace = await readTrace(id, flags);
+      const trace = await readTrace(id, telemetryFile(flags, terminal.env), flags);
       const text = flags.json
         ? JSON.stringify(flat(trace), null, 2)
         : traceLines(trace, styleOf(terminal.stdout, terminal.env), terminal.stdout.columns).join("\n");
@@ -51,9 +54,9 @@ export function registerTrace(program: Command, terminal: Terminal = processTerm
     });
 }
 
-async function readTrace(id: string, { db, table }: TraceFlags): Promise<Trace> {
+async function readTrace(id: string, path: string, { table }: TraceFlags): Promise<Trace> {
   try {
-    const file = openTelemetryFile(db, table === undefined ? {} : { table });
+    const file = openTelemetryFile(path, table === undefined ? {} : { table });
     try {
       const trace = await traceOf(file, id);
       if (trace !== null) return trace;
@@ -107,9 +110,14 @@ function summaryOf(calls: readonly TracedCall[]): string {
   const attempts = calls.flatMap((call) => call.attempts);
   const sends = attempts.filter(({ attempt, outcome }) => attempt !== null || outcome === "in_flight");
   const tokens = attempts.reduce((sum, attempt) => sum + attempt.tokens, 0);
-  const priced = attempts.flatMap(({ cost }) => (cost === null ? [] : [cost]));
-  const money = priced.length === 0 ? "" : `, cost ${formatMoney(priced.reduce((sum, cost) => sum + cost, 0))}`;
+  const money = moneyText(tracedCost(attempts));
   return `${plural(calls.length, "call")}, ${plural(sends.length, "attempt")}, ${plural(tokens, "token")}${money}`;
+}
+
+function moneyText({ cost, attemptsWithPrice, attemptsWithoutPrice }: TracedCost): string {
+  if (attemptsWithPrice === 0 && cost === 0) return attemptsWithoutPrice === 0 ? "" : ", cost unknown";
+  const unknown = attemptsWithoutPrice === 0 ? "" : ` and unknown of ${plural(attemptsWithoutPrice, "attempt")}`;
+  return `, cost ${formatMoney(cost)}${unknown}`;
 }
 
 function drawCall(drawing: Drawing, call: TracedCall, depth: number): void {
@@ -119,17 +127,31 @@ function drawCall(drawing: Drawing, call: TracedCall, depth: number): void {
   const above = call.parentCallId === null || depth > 0 ? "" : style.dim(`  below ${oneLine(call.parentCallId)}`);
   const at = call.startedAtMs === null ? "" : style.dim(`  ${new Date(call.startedAtMs).toISOString()}`);
   push(drawing, `${indent}${style.bold(what)}  ${coloured(call.outcome ?? "no end yet", style)}${at}${above}`);
-  for (const attempt of call.attempts) drawAttempt(drawing, attempt, `${indent}  `);
+  const tried = new Set(call.attempts.map(({ sourceName }) => sourceName));
+  for (const attempt of call.attempts) drawAttempt(drawing, attempt, tried, `${indent}  `);
 }
 
-function drawAttempt(drawing: Drawing, attempt: TracedAttempt, indent: string): void {
+/** Reasons that may be the outcome of an attempt of this very call. */
+const OUTCOMES: ReadonlySet<string> = new Set(["rate_limited", "timeout", "transient", "failed_in_call"]);
+
+function passedText({ source, reason }: PassedOver, tried: ReadonlySet<string | null>): string {
+  const why = reason === "failed_in_call" ? "failed in this call" : oneLine(reason);
+  return `${OUTCOMES.has(reason) && tried.has(source) ? "tried" : "passed over"} ${oneLine(source)}: ${why}`;
+}
+
+function drawAttempt(
+  drawing: Drawing,
+  attempt: TracedAttempt,
+  tried: ReadonlySet<string | null>,
+  indent: string,
+): void {
   const { style } = drawing;
   const number = attempt.attempt === null ? "–" : `${attempt.attempt}.`;
   const source = attempt.sourceName === null ? "" : `${oneLine(attempt.sourceName)}${modelText(attempt)}  `;
   push(drawing, `${indent}${number} ${source}${coloured(attempt.outcome, style)}${timesOf(attempt)}`);
-  for (const { source: passed, reason, waitMs } of attempt.route) {
-    const wait = waitMs > 0 ? `, ${formatDuration(waitMs)} more` : "";
-    push(drawing, style.dim(`${indent}   passed over ${oneLine(passed)}: ${oneLine(reason)}${wait}`));
+  for (const passed of attempt.route) {
+    const wait = passed.waitMs > 0 ? `, ${formatDuration(passed.waitMs)} more` : "";
+    push(drawing, style.dim(`${indent}   ${passedText(passed, tried)}${wait}`));
   }
   if (attempt.sharedWith !== null) {
     push(drawing, style.dim(`${indent}   shared the attempts of call ${oneLine(attempt.sharedWith)}`));

@@ -1,4 +1,4 @@
-import { didYouMean } from "../config/did-you-mean.js";
+import { didYouMean } from "../domain/did-you-mean.js";
 import type { OperationKind } from "../domain/record.js";
 import type { JsonSchema, StandardSchema } from "../domain/standard-schema.js";
 import { RequestRejectedError } from "../errors.js";

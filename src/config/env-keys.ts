@@ -1,4 +1,4 @@
-import { didYouMean } from "./did-you-mean.js";
+import { didYouMean } from "../domain/did-you-mean.js";
 import type { Field } from "./field.js";
 import { fieldOf, parsePath } from "./labels.js";
 import { EMBEDDING_FIELDS, FLAT_NAMES, GROUPS, SCOPE_FIELDS } from "./schema.js";

@@ -1,4 +1,5 @@
-import { didYouMean } from "./did-you-mean.js";
+import { didYouMean } from "../domain/did-you-mean.js";
+import type { ConfigProblem } from "../errors.js";
 import { type EnvReading, type GivenText, parseGiven, showUnknown, textOf } from "./env-reading.js";
 import type { Field } from "./field.js";
 import { PROCESS_LATER } from "./schema-later.js";
@@ -11,6 +12,15 @@ export interface ProcessReading {
   readonly given: ReadonlyMap<keyof ProcessSettings, GivenText>;
   /** Settings that were given and are reported as broken. */
   readonly broken: ReadonlySet<keyof ProcessSettings>;
+}
+
+/** The settings of the process alone, for commands that need no source. */
+export interface ProcessInspection {
+  readonly settings: ProcessSettings;
+  /** Everything that is wrong with them. */
+  readonly problems: readonly ConfigProblem[];
+  /** Settings that are not what the user meant. */
+  readonly broken: ReadonlySet<string>;
 }
 
 const LATER_FIELDS = PROCESS_LATER.map(({ field }) => field);
@@ -36,7 +46,7 @@ export function readProcess(reading: EnvReading): ProcessReading {
     else broken.add(name);
   }
   readLater(reading);
-  refuseUnknown(reading);
+  refuseUnknown(reading, broken);
   const process = { settings: values as unknown as ProcessSettings, given, broken };
   judgeProcess(reading, process, (option) => PROCESS_FIELDS[option].env ?? option);
   return process;
@@ -46,6 +56,12 @@ export function readProcess(reading: EnvReading): ProcessReading {
 export function judgeProcess(reading: EnvReading, process: ProcessReading, nameOf: NameOf): void {
   checkBackendsAgree(reading, process.given, nameOf);
   noteIdlePaths(reading, process, nameOf);
+}
+
+/** The setting of a name in the environment. */
+export function settingOf(name: string | undefined): keyof ProcessSettings | undefined {
+  const found = Object.entries<Field>(PROCESS_FIELDS).find(([, { env }]) => env !== undefined && env === name);
+  return found?.[0] as keyof ProcessSettings | undefined;
 }
 
 type NameOf = (option: keyof ProcessSettings) => string;
@@ -63,13 +79,16 @@ function readLater(reading: EnvReading): void {
   }
 }
 
-function refuseUnknown(reading: EnvReading): void {
+function refuseUnknown(reading: EnvReading, broken: Set<keyof ProcessSettings>): void {
   for (const name of Object.keys(reading.env)) {
     const isForeign = !name.startsWith("PGW_") || name.startsWith("PGW__") || name.slice(4).includes("__");
     if (isForeign || reading.env[name] === undefined || KNOWN.has(name) || OTHER_NAMES.has(name)) continue;
     const meant = didYouMean(name, KNOWN.keys());
     const value = showUnknown(reading, name, KNOWN.get(meant ?? ""));
     const problem = "is not a known setting";
+    const option = settingOf(meant);
+    // What was meant for a setting is not in force there.
+    if (option !== undefined) broken.add(option);
     if (meant) reading.problems.push({ key: printable(name), value, problem, remedy: `Did you mean ${meant}?` });
     else reading.notes.push({ key: printable(name), level: "warning", text: `${problem} and has no effect` });
   }

@@ -1,4 +1,4 @@
-import { didYouMean } from "./did-you-mean.js";
+import { didYouMean } from "../domain/did-you-mean.js";
 import { nearFlatName, readScopeKey, type ScopeKey, type SourceId, scopesIn } from "./env-keys.js";
 import { type EnvReading, type GivenText, parseGiven, show, showUnknown, textOf } from "./env-reading.js";
 import type { Field } from "./field.js";

@@ -2,7 +2,7 @@ import { ConfigError, type ConfigProblem } from "../errors.js";
 import { type ClientKind, forClient } from "./client-kind.js";
 import { parseDotEnv, readText } from "./dotenv.js";
 import { envNameOf } from "./env-keys.js";
-import { type ProcessReading, readProcess } from "./env-process.js";
+import { type ProcessInspection, type ProcessReading, readProcess, settingOf } from "./env-process.js";
 import { type Env, type EnvReading, masked, startReading } from "./env-reading.js";
 import { missingScopeRemedy, readScope, type ScopeReading } from "./env-scope.js";
 import type { ConfigNote } from "./invariants.js";
@@ -102,6 +102,16 @@ export function loadProcessSettings(env: Env, source: DotEnvSource = {}): Proces
   const { settings } = readProcess(reading);
   if (reading.problems.length > 0) throw new ConfigError(reading.problems);
   return settings;
+}
+
+/** The same without throwing, lines of the dotenv file included. Throws ConfigError when that can't be read. */
+export function inspectProcess(env: Env, source: DotEnvSource = {}): ProcessInspection {
+  const reading = startReading(environment(env, source), source.readFile);
+  // Of no scope.
+  if (source.dotenvPath !== undefined) reportLines(reading, "", env, source);
+  const { settings, broken } = readProcess(reading);
+  const named = reading.problems.flatMap(({ key }) => settingOf(key) ?? []);
+  return { settings, problems: reading.problems, broken: new Set([...broken, ...named]) };
 }
 
 /** The given environment above a dotenv file, if one is named. Throws ConfigError when it can't be read. */

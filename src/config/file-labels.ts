@@ -28,8 +28,11 @@ export function fileLabels(
     const owner = path.replace(/(\.[^.[\]]*|\[\d+\])$/, "");
     return owner === path ? line : lineOf(owner);
   };
+  const keyOf = (path: string): string =>
+    `${printable(file)}:${lineOf(path)} ${shownPath(`${prefix}${places.get(path)?.name ?? path}`)}`;
   return {
-    key: (path) => `${printable(file)}:${lineOf(path)} ${shownPath(`${prefix}${places.get(path)?.name ?? path}`)}`,
+    key: keyOf,
+    within: (path, place) => (place === "" ? undefined : keyOf(`${path}.${place}`)),
     value(path, value) {
       const given = places.has(path);
       return given

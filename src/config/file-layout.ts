@@ -1,5 +1,5 @@
+import { didYouMean } from "../domain/did-you-mean.js";
 import type { ConfigProblem } from "../errors.js";
-import { didYouMean } from "./did-you-mean.js";
 import { shownPath } from "./file-labels.js";
 import type { MapTree, Tree } from "./file-tree.js";
 import { printable } from "./values.js";
@@ -16,6 +16,8 @@ export interface FileLayout {
   readonly scopes: ReadonlyMap<string, ScopePlace>;
   readonly process: Tree | undefined;
   readonly problems: readonly ConfigProblem[];
+  /** Those that leave it open what the settings of the process are; absent = none. */
+  readonly processProblems?: readonly ConfigProblem[];
 }
 
 const TOP_KEYS = ["scopes", "process"];
@@ -29,33 +31,33 @@ export function layoutOf(file: string, tree: Tree): FileLayout {
   const where = (line: number, path: string): string => `${printable(file)}:${line}${path && ` ${shownPath(path)}`}`;
   if (tree.kind !== "map") {
     const remedy = "Write `scopes:` with the options of each scope below its name.";
-    return nothing([{ key: where(tree.line, ""), problem: "is not a mapping", remedy }]);
+    const problems = [{ key: where(tree.line, ""), problem: "is not a mapping", remedy }];
+    return { scopes: new Map(), process: undefined, problems, processProblems: problems };
   }
   const process = tree.entries.get("process");
   const named = tree.entries.get("scopes");
   if (named === undefined && tree.entries.has("sources")) return { ...singleScope(tree), process, problems: [] };
-  const problems = unknownKeys(tree, where);
+  const problems = unknownKeys([...tree.entries], where);
+  const likeProcess = [...tree.entries].filter(([key]) => didYouMean(key, TOP_KEYS) === "process");
+  const processProblems = process === undefined ? unknownKeys(likeProcess, where) : [];
   if (named === undefined) {
     // A misspelt `scopes` is told once.
-    if (problems.length > 0) return { scopes: new Map(), process, problems };
+    if (problems.length > 0) return { scopes: new Map(), process, problems, processProblems };
     const remedy = "Write `scopes:` with the options of each scope below its name.";
     return {
       scopes: new Map(),
       process,
+      processProblems,
       problems: [{ key: where(tree.line, "scopes"), problem: "is missing", remedy }],
     };
   }
   if (named.kind !== "map" || named.entries.size === 0) {
     const remedy = "Write the name of a scope below it, such as LLM, and its options below the name.";
     const problem = { key: where(named.line, "scopes"), problem: "has no scope", remedy };
-    return { scopes: new Map(), process, problems: [...problems, problem] };
+    return { scopes: new Map(), process, processProblems, problems: [...problems, problem] };
   }
   const scopes = new Map([...named.entries].map(([name, each]) => [name, { tree: each, prefix: `scopes.${name}.` }]));
-  return { scopes, process, problems };
-}
-
-function nothing(problems: readonly ConfigProblem[]): FileLayout {
-  return { scopes: new Map(), process: undefined, problems };
+  return { scopes, process, problems, processProblems };
 }
 
 function singleScope(tree: MapTree): Pick<FileLayout, "scopes"> {
@@ -66,8 +68,11 @@ function singleScope(tree: MapTree): Pick<FileLayout, "scopes"> {
   return { scopes: new Map([[name, { tree: { ...tree, entries }, prefix: "" }]]) };
 }
 
-function unknownKeys(tree: MapTree, where: (line: number, path: string) => string): ConfigProblem[] {
-  const unknown = [...tree.entries].filter(([key]) => !TOP_KEYS.includes(key));
+function unknownKeys(
+  entries: readonly (readonly [string, Tree])[],
+  where: (line: number, path: string) => string,
+): ConfigProblem[] {
+  const unknown = entries.filter(([key]) => !TOP_KEYS.includes(key));
   return unknown.map(([key, { kind, line, ...value }]) => {
     const isScope = kind === "map" && "entries" in value && value.entries.has("sources");
     const meant = didYouMean(key, TOP_KEYS);

@@ -1,4 +1,4 @@
-import { didYouMean } from "./did-you-mean.js";
+import { didYouMean } from "../domain/did-you-mean.js";
 import { judgeProcess, type ProcessReading } from "./env-process.js";
 import type { EnvReading, GivenText } from "./env-reading.js";
 import type { Field } from "./field.js";
@@ -51,6 +51,7 @@ function optionsOf(section: SectionReading, tree: Tree | undefined): Record<stri
   if (tree.kind === "map") return optionsFrom(section, tree, "");
   const key = section.labels.key("").replace(/\.$/, "");
   const remedy = `Give a mapping with any of ${Object.keys(FIELDS).join(", ")}.`;
+  for (const option of Object.keys(FIELDS)) section.broken.add(option);
   section.env.problems.push({ key, problem: "is not a mapping", remedy });
   return {};
 }
@@ -59,6 +60,8 @@ const ENV_NAMES = new Map(Object.entries(FIELDS).map(([option, { env }]) => [env
 
 function refuseUnknown(section: SectionReading, option: string): void {
   const meant = ENV_NAMES.get(option) ?? didYouMean(option, Object.keys(FIELDS));
+  // What was meant for a setting is not in force there.
+  if (meant !== undefined) section.broken.add(meant);
   const known = `Known are ${Object.keys(FIELDS).join(", ")}.`;
   refuseOption(section, option, "is not a known setting", meant ? `Did you mean process.${meant}?` : known);
 }

@@ -5,6 +5,7 @@ import type { Field } from "./field.js";
 import { acceptedInFile, type FileLabels } from "./file-labels.js";
 import { below, type MapTree, type ScalarTree, type Tree } from "./file-tree.js";
 import { interpolate, isInterpolated } from "./interpolate.js";
+import { readFlags } from "./profile-shape.js";
 import { quoted, unknownField } from "./values.js";
 
 /** One part of a file being read: the options of a scope, or the settings of the process. */
@@ -48,7 +49,11 @@ function readValue(section: SectionReading, tree: Tree, path: string): unknown {
   if (tree.kind === "scalar") return scalarOf(section, tree, path, field);
   section.labels.show(path, () => (tree.kind === "list" ? "(a list)" : "(an object)"));
   // Content of the user's own, such as extraBody: nothing in it is an option of ours.
-  if (field !== undefined) return contentOf(section, tree, path, field);
+  if (field !== undefined) {
+    const content = contentOf(section, tree, path, field);
+    if (field.kind === "profile") readProfileContent(section, tree, path, content);
+    return content;
+  }
   return tree.kind === "map" ? optionsFrom(section, tree, path) : itemsOf(section, tree.items, path);
 }
 
@@ -72,6 +77,27 @@ function contentOf(section: SectionReading, tree: Tree, path: string, field: Fie
   // Unquoted it is read as if it stood there; a header is text in any case.
   const isText = tree.quoted || !filled.whole || field.kind === "headers";
   return isText ? filled.text : plainValue(filled.text);
+}
+
+/** A profile is the one content whose facts we know: each has its line, and flags are words as everywhere in a file. */
+function readProfileContent(section: SectionReading, tree: Tree, path: string, content: unknown): void {
+  locateBelow(section, tree, path);
+  readFlags(content, (text) => {
+    const form = parseText({ ...PLAIN, kind: "flag", mayBeEmpty: false }, text);
+    return "value" in form ? (form.value as boolean) : undefined;
+  });
+}
+
+function locateBelow(section: SectionReading, tree: Tree, path: string): void {
+  if (tree.kind === "scalar") return;
+  const parts: [string, Tree][] =
+    tree.kind === "list"
+      ? tree.items.map((item, index) => [`${path}[${index}]`, item])
+      : [...tree.entries].map(([key, value]) => [below(path, key), value]);
+  for (const [at, part] of parts) {
+    section.labels.locate(at, part.line);
+    locateBelow(section, part, at);
+  }
 }
 
 const NUMBER = /^-?(0|[1-9]\d{0,14})(\.\d{1,15})?(e[+-]?\d{1,2})?$/i;

@@ -181,6 +181,39 @@ scopes:
     expect(openConfigFile(file(JSON.stringify(tree, null, "\t"), "json")).scopes).toEqual(["LLM"]);
   });
 
+  test("flags of a profile are words too, and what is wrong in it has its own line", () => {
+    const profile = [
+      "profile:",
+      "  extends: openai",
+      "  streamOptions: off",
+      "  doneIsProof: ${DONE}",
+      "  embeddingBase64: yes",
+      "  reasoningFields: [off]",
+      "  thinking:",
+      "    - on: { field: off }",
+      "      budget: { min: 1, belowMaxTokens: no, fields: { a: on } }",
+    ].join("\n");
+    const { problems, options } = inspected(yaml({ more: profile }), { DONE: "off" });
+    expect(problems).toEqual([]);
+    expect(options.sources[0]?.profile).toEqual({
+      extends: "openai",
+      streamOptions: false,
+      doneIsProof: false,
+      embeddingBase64: true,
+      reasoningFields: ["off"],
+      thinking: [{ on: { field: "off" }, budget: { min: 1, belowMaxTokens: false, fields: { a: "on" } } }],
+    });
+    const bad = ["profile:", "  extends: opnai", "  streamOptions: maybe", "  usage:", "    resoning: inside"].join(
+      "\n",
+    );
+    const keys = problemsOf(yaml({ more: bad })).map(({ key, value }) => [key.replace(/^.*\.yaml/, ""), value]);
+    expect(keys).toEqual([
+      [":10 scopes.LLM.sources[0].profile.streamOptions", undefined],
+      [":12 scopes.LLM.sources[0].profile.usage.resoning", undefined],
+      [":9 scopes.LLM.sources[0].profile.extends", undefined],
+    ]);
+  });
+
   test("hands objects of a source through as they are", () => {
     const profile = "profile:\n  extends: openai\n  name: mine\n  deep:\n    - a: ${A}";
     const { options } = inspected(yaml({ more: profile }), { A: "7" });

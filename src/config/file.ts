@@ -2,7 +2,7 @@ import { ConfigError, type ConfigProblem } from "../errors.js";
 import { forClient } from "./client-kind.js";
 import { type Env, type EnvInspection, type EnvSettings, environment, type LoadedEnv, proxyEnvOf } from "./env.js";
 import { scopesIn } from "./env-keys.js";
-import { processNames } from "./env-process.js";
+import { type ProcessInspection, processNames } from "./env-process.js";
 import { addSecret, type EnvReading, masked, startReading } from "./env-reading.js";
 import { type FileLayout, layoutOf, missingScope } from "./file-layout.js";
 import { parseConfigText } from "./file-parse.js";
@@ -107,6 +107,16 @@ export function inspectFile(file: ConfigFile, scope: string, env: Env, settings:
     notes: masked(reading, [...reading.notes, ...inspected.notes]),
     problems: masked(reading, [...found, ...reading.problems, ...inspected.problems]),
   };
+}
+
+/** Its process-wide settings alone, whatever is wrong with its scopes. Throws ConfigError when a dotenv file can't be read. */
+export function inspectFileProcess(file: ConfigFile, env: Env, settings: EnvSettings = {}): ProcessInspection {
+  const reading = startReading(environment(env, settings), settings.readFile);
+  rememberSecrets(reading, file.layout);
+  const process = readFileProcess(file.path, file.layout.process, reading, new Set());
+  const unread = [...file.problems, ...(file.layout.processProblems ?? [])];
+  const broken = unread.length > 0 ? Object.keys(process.settings) : process.broken;
+  return { settings: process.settings, problems: [...unread, ...reading.problems], broken: new Set(broken) };
 }
 
 /** Secrets that stand in the file are masked wherever else they turn up in it. */

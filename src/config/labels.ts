@@ -22,6 +22,8 @@ export interface Labels {
   given(path: string): string | undefined;
   /** The same for an option that nobody knows, where the notation knows better than its name. */
   unknown?(path: string): string | undefined;
+  /** The key of a place inside an option's value (`streamOptions` of a profile), where the notation knows it. */
+  within?(path: string, place: string): string | undefined;
   /** What the field accepts, in the same notation. */
   accepted(field: Field): string;
 }

@@ -35,6 +35,7 @@ export function overriddenLabels(labels: Labels, overrides: Record<string, unkno
     key: (path) => of(path).key(path),
     value: (path, value) => of(path).value(path, value),
     given: (path) => of(path).given(path),
+    within: (path, place) => of(path).within?.(path, place),
     unknown: (path) => of(path).unknown?.(path),
     accepted: labels.accepted,
   };

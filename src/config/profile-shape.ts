@@ -25,7 +25,14 @@ function isJson(value: unknown, depth = 0): boolean {
 
 const text = accept((value) => typeof value === "string" && value !== "", "a text");
 const anyText = accept((value) => typeof value === "string", "a text, which may be empty");
-const flag = accept((value) => typeof value === "boolean", "true or false");
+const flag: Shape = {
+  accepted: "true or false",
+  judge: (value, place, found) => {
+    if (typeof value === "boolean") return;
+    const remedy = "Accepted there: true or false.";
+    found.push({ place, isFlag: true, problem: `has a wrong value at ${place}`, remedy });
+  },
+};
 const pattern = accept(isPattern, "a regular expression as a text");
 const number = accept((value) => typeof value === "number" && Number.isFinite(value), "a number");
 const count = accept((value) => Number.isSafeInteger(value) && (value as number) >= 1, "a whole number above 0");
@@ -119,6 +126,19 @@ export function profileProblems(given: unknown): readonly ShapeProblem[] {
   const found: ShapeProblem[] = [];
   SHAPE.judge(given, "", found);
   return found;
+}
+
+/** Puts what `read` makes of it in the place of every text where a flag belongs; undefined leaves the text. Changes `given`. */
+export function readFlags(given: unknown, read: (text: string) => boolean | undefined): void {
+  for (const { place, isFlag } of profileProblems(given)) {
+    if (isFlag !== true) continue;
+    const steps = place.split(/[.[\]]+/).filter((step) => step !== "");
+    const last = steps.pop() ?? "";
+    const owner = steps.reduce<unknown>((value, step) => (value as Record<string, unknown>)[step], given);
+    const fact = (owner as Record<string, unknown>)[last];
+    const meant = typeof fact === "string" ? read(fact) : undefined;
+    if (meant !== undefined) (owner as Record<string, unknown>)[last] = meant;
+  }
 }
 
 /** Does it say everything by itself, so that nothing has to lie below? */

@@ -1,5 +1,5 @@
+import { didYouMean } from "../domain/did-you-mean.js";
 import { OPENAI_PROFILE, type ProviderProfile } from "../domain/profile.js";
-import { didYouMean } from "./did-you-mean.js";
 import { isWholeProfile, profileProblems } from "./profile-shape.js";
 import type { OptionReader } from "./reader.js";
 import { isPlainObject } from "./values.js";
@@ -24,11 +24,22 @@ export function readProfile(
   if (typeof given === "string") return namedProfile(reader, path, given, context) ?? byHost;
   if (!isPlainObject(given)) return byHost;
   const problems = profileProblems(given);
-  for (const { problem, remedy } of problems) reader.report(path, problem, remedy);
+  for (const { problem, remedy, place } of problems) reader.report(path, problem, remedy, place);
   const { extends: base, ...fields } = given;
-  const below = typeof base === "string" ? namedProfile(reader, path, base, context) : byHost;
+  const below = typeof base === "string" ? namedProfile(reader, path, base, context, "extends") : byHost;
   if (problems.length > 0 || below === undefined) return byHost;
-  return laidOver(isWholeProfile(given) ? {} : below, fields) as unknown as ProviderProfile;
+  if (isWholeProfile(given)) return laidOver({}, fields) as unknown as ProviderProfile;
+  const whole = laidOver(below, fields) as unknown as ProviderProfile;
+  if (given.unconfirmed !== undefined) return whole;
+  return { ...whole, unconfirmed: whole.unconfirmed.filter((field) => !statesAll(below, given, field)) };
+}
+
+/** What the user says himself he has tried; of an object that is joined deeply, only when nothing below is left of it. */
+function statesAll(below: object, given: object, field: string): boolean {
+  const [said, under] = [given, below].map((owner) => (owner as Readonly<Record<string, unknown>>)[field]);
+  if (said === undefined) return false;
+  if (!isPlainObject(said) || !isPlainObject(under)) return true;
+  return Object.keys(under).every((name) => statesAll(under, said, name));
 }
 
 function namedProfile(
@@ -36,6 +47,7 @@ function namedProfile(
   path: string,
   name: string,
   { profiles = { openai: OPENAI_PROFILE } }: ProfileContext,
+  place = "",
 ): ProviderProfile | undefined {
   const wanted = name.trim().toLowerCase();
   const all = Object.values(profiles);
@@ -47,7 +59,7 @@ function namedProfile(
   );
   const remedy = `Known are ${all.map((profile) => profile.name).join(", ")}.`;
   const problem = `is not a known profile${name === wanted ? "" : ` ("${name.slice(0, 60)}")`}`;
-  reader.report(path, problem, meant === undefined ? remedy : `Did you mean ${meant}? ${remedy}`);
+  reader.report(path, problem, meant === undefined ? remedy : `Did you mean ${meant}? ${remedy}`, place);
   return undefined;
 }
 

@@ -1,5 +1,5 @@
+import { didYouMean } from "../domain/did-you-mean.js";
 import type { ConfigProblem } from "../errors.js";
-import { didYouMean } from "./did-you-mean.js";
 import type { Field, Fields } from "./field.js";
 import type { Labels } from "./labels.js";
 import { checkValue, isPlainObject, quoted, unknownField } from "./values.js";
@@ -14,7 +14,8 @@ export interface OptionReader {
   /** All fields of one object; `partial` = its required fields may be missing. */
   object<T extends object>(path: string, fields: Fields<T>, given: unknown, partial?: boolean): T;
   refuseUnknown(given: Record<string, unknown>, known: readonly string[], prefix: string): void;
-  report(path: string, problem: string, remedy: string): void;
+  /** `place`: where in the option's value, for notations that know its line. */
+  report(path: string, problem: string, remedy: string, place?: string): void;
 }
 
 /** `broken`: paths reported elsewhere, neither required nor judged again. */
@@ -22,8 +23,13 @@ export function optionReader(labels: Labels, broken: ReadonlySet<string> = new S
   const problems: ConfigProblem[] = [];
   const unusable = new Set(broken);
 
-  function report(path: string, problem: string, remedy: string): void {
+  function report(path: string, problem: string, remedy: string, place = ""): void {
     unusable.add(path);
+    const inside = labels.within?.(path, place);
+    if (inside !== undefined) {
+      problems.push({ key: inside, problem, remedy });
+      return;
+    }
     const value = labels.given(path);
     problems.push({ key: labels.key(path), ...(value === undefined ? {} : { value }), problem, remedy });
   }

@@ -1,8 +1,13 @@
-import { didYouMean } from "./did-you-mean.js";
+import { didYouMean } from "../domain/did-you-mean.js";
+import { below } from "./file-tree.js";
 import { isPlainObject } from "./values.js";
 
 /** What is wrong with one place of a value, as half a sentence. */
 export interface ShapeProblem {
+  /** `streamOptions`, `thinking[0].budget.min`; empty = the value as a whole. */
+  readonly place: string;
+  /** Only true or false may stand there. */
+  readonly isFlag?: boolean;
   readonly problem: string;
   readonly remedy: string;
 }
@@ -24,7 +29,7 @@ export function accept(fits: (value: unknown) => boolean, accepted: string): Sha
     accepted,
     judge: (value, place, found) => {
       if (!fits(value))
-        found.push({ problem: `has a wrong value at ${place}`, remedy: `Accepted there: ${accepted}.` });
+        found.push({ place, problem: `has a wrong value at ${place}`, remedy: `Accepted there: ${accepted}.` });
     },
   };
 }
@@ -37,7 +42,7 @@ export function list(of: Shape): Shape {
     ...(required !== undefined && { required }),
     judge: (value, place, found) => {
       if (!Array.isArray(value)) {
-        found.push({ problem: `has no list at ${place}`, remedy: "Give a list there." });
+        found.push({ place, problem: `has no list at ${place}`, remedy: "Give a list there." });
         return;
       }
       for (const [index, entry] of value.entries()) of.judge(entry, `${place}[${index}]`, found);
@@ -52,7 +57,7 @@ export function record(of: Shape, names?: readonly string[], called = names?.joi
     joined: true,
     judge: (value, place, found) => {
       if (!isPlainObject(value)) {
-        found.push({ problem: `has no object at ${place}`, remedy: "Give an object there." });
+        found.push({ place, problem: `has no object at ${place}`, remedy: "Give an object there." });
         return;
       }
       for (const [name, entry] of Object.entries(value)) {
@@ -72,16 +77,16 @@ export function object(fields: Readonly<Record<string, Shape>>, required: readon
     required,
     judge: (value, place, found) => {
       if (!isPlainObject(value)) {
-        found.push({ problem: `has no object at ${place}`, remedy: "Give an object there." });
+        found.push({ place, problem: `has no object at ${place}`, remedy: "Give an object there." });
         return;
       }
       for (const [name, entry] of Object.entries(value)) {
         const shape = Object.hasOwn(fields, name) ? fields[name] : undefined;
         if (shape === undefined) found.push(unknownName(name, place, Object.keys(fields)));
-        else if (entry !== undefined) shape.judge(entry, place === "" ? name : `${place}.${name}`, found);
+        else if (entry !== undefined) shape.judge(entry, below(place, name), found);
       }
       for (const name of required) {
-        if (value[name] === undefined) found.push({ problem: `lacks ${place}.${name}`, remedy: "Add it." });
+        if (value[name] === undefined) found.push({ place, problem: `lacks ${place}.${name}`, remedy: "Add it." });
       }
     },
   };
@@ -95,5 +100,5 @@ function unknownName(name: string, place: string, known: readonly string[]): Sha
   const shown = name.slice(0, 60);
   const meant = didYouMean(name, known);
   const remedy = meant === undefined ? `Known there: ${known.join(", ")}.` : `Did you mean ${meant}?`;
-  return { problem: `has the unknown field "${place === "" ? shown : `${place}.${shown}`}"`, remedy };
+  return { place: below(place, name), problem: `has the unknown field "${below(place, shown)}"`, remedy };
 }

@@ -9,7 +9,10 @@ export interface PriceCount {
 }
 
 /** Counts an attempt; one that used no tokens, as far as is known, is neither. */
-export function countPrice(count: PriceCount, row: StoredRow): void {
+export function countPrice(
+  count: PriceCount,
+  row: Pick<StoredRow, "prompt_tokens" | "completion_tokens" | "cost">,
+): void {
   const usedTokens = Number(row.prompt_tokens ?? 0) + Number(row.completion_tokens ?? 0) > 0;
   if (!usedTokens) return;
   if (typeof row.cost === "number") count.attemptsWithPrice += 1;

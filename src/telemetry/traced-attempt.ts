@@ -1,5 +1,6 @@
 import type { OpenAttempt } from "../domain/record.js";
-import { createdAtMs, type StoredRow, uuidTimeMs } from "./columns.js";
+import { createdAtMs, nanosToNumber, numberToNanos, type StoredRow, uuidTimeMs } from "./columns.js";
+import { countPrice, type PriceCount } from "./priced.js";
 
 /** One row of a call: an attempt, a hit or the end of a call without an answer. */
 export interface TracedAttempt {
@@ -75,6 +76,22 @@ export function attemptInFlight({ callId, sourceName, startedAtMs }: OpenAttempt
     sharedWith: null,
     final: false,
   };
+}
+
+export interface TracedCost extends PriceCount {
+  /** Sum of the known costs. */
+  readonly cost: number;
+}
+
+/** What attempts cost together. A hit used no tokens of its own, whatever its row repeats of the answer's. */
+export function tracedCost(attempts: readonly TracedAttempt[]): TracedCost {
+  const count: PriceCount = { attemptsWithPrice: 0, attemptsWithoutPrice: 0 };
+  let nanos = 0n;
+  for (const { tokens, cost, outcome } of attempts) {
+    if (cost !== null) nanos += numberToNanos(cost);
+    if (outcome !== "cache_hit") countPrice(count, { prompt_tokens: tokens, completion_tokens: 0, cost });
+  }
+  return { ...count, cost: nanosToNumber(nanos) };
 }
 
 function routeOf(json: unknown): PassedOver[] {

@@ -3,6 +3,7 @@ import type { Answer, ReceivedRequest } from "./answer.js";
 import type { ProviderClock } from "./clock.js";
 import type { LedgerOptions } from "./ledger.js";
 import type { ProviderLimits } from "./limits.js";
+import { checkNames } from "./option-names.js";
 import type { FaultOptions, LatencyOptions, OutputOptions } from "./plan.js";
 
 /** One simulated provider. Everything is optional: the default is a healthy, instant, unlimited one. */
@@ -29,6 +30,42 @@ export interface SimulatedProviderOptions {
   /** Default: the system's. */
   readonly clock?: ProviderClock;
 }
+
+type Names<T> = Readonly<Record<keyof T, true>>;
+
+/** Every option there is. */
+export const PROVIDER_OPTION_NAMES = {
+  name: true,
+  host: true,
+  port: true,
+  seed: true,
+  apiKeys: true,
+  models: true,
+  limits: {
+    rpm: true,
+    tpm: true,
+    maxConcurrency: true,
+    rule: true,
+    bucketSeconds: true,
+    announce: true,
+  } satisfies Names<ProviderLimits>,
+  latency: { ttftMedianMs: true, ttftSigma: true, tokenMs: true } satisfies Names<LatencyOptions>,
+  output: { medianTokens: true, sigma: true, maxTokens: true } satisfies Names<OutputOptions>,
+  faults: {
+    errorRate: true,
+    rateLimitRate: true,
+    cutRate: true,
+    hangRate: true,
+    hangAt: true,
+    resetRate: true,
+    rateLimitRetryAfterMs: true,
+    slowStartMs: true,
+    deadKey: true,
+  } satisfies Names<FaultOptions>,
+  answer: true,
+  ledger: { keep: true, file: true } satisfies Names<LedgerOptions>,
+  clock: true,
+} satisfies Readonly<Record<keyof SimulatedProviderOptions, true | Readonly<Record<string, true>>>>;
 
 /** What is accepted, in words, and the rule itself. */
 interface Range {
@@ -109,10 +146,14 @@ function checkChoice(
 
 /** Every problem at once; an empty list = the options are good. */
 export function checkProviderOptions(options: SimulatedProviderOptions): ConfigProblem[] {
+  const names = checkNames(options, PROVIDER_OPTION_NAMES);
+  // What is no object where one belongs would be judged field by field.
+  if (names.some(({ problem }) => problem.includes("no object"))) return names;
   return [
+    ...names,
     ...NUMBERS.map(([path, range]) => checkNumber(options, path, range)),
     checkRateSum(options.faults ?? {}),
     checkChoice(options, "limits.rule", ["bucket", "window"]),
     checkChoice(options, "faults.hangAt", ["start", "middle", "either"]),
-  ].filter((problem) => problem !== null);
+  ].filter((problem): problem is ConfigProblem => problem !== null);
 }

@@ -485,6 +485,34 @@ describe("start and stop", () => {
     await expect(startSimulatedProvider({ port: provider.port })).rejects.toThrow(/EADDRINUSE/);
   });
 
+  it("refuses options that it doesn't know, and says which was meant", async () => {
+    const problemsOf = async (options: object): Promise<string[]> => {
+      const error: unknown = await startSimulatedProvider(options).catch((thrown: unknown) => thrown);
+      expect(error).toBeInstanceOf(ConfigError);
+      expect(String(error)).not.toContain("sk-canary");
+      return (error as ConfigError).problems.map(({ key, remedy }) => `${key}: ${remedy}`);
+    };
+    const [ttft, foo] = await problemsOf({ ttftMs: 200, foo: 1 });
+    expect(ttft).toMatch(/^ttftMs: Known are .*latency\.ttftMedianMs/);
+    expect(foo).toMatch(/^foo: Known are name, host/);
+    expect(await problemsOf({ rpm: 5, apiKey: "sk-canary-5f1e0c9a" })).toEqual([
+      "rpm: Did you mean limits.rpm?",
+      "apiKey: Did you mean apiKeys?",
+    ]);
+    expect(await problemsOf({ faults: { errorrate: 0.5 }, latency: { rpm: 1 } })).toEqual([
+      "faults.errorrate: Did you mean faults.errorRate?",
+      "latency.rpm: Did you mean limits.rpm?",
+    ]);
+    expect(await problemsOf({ latency: 200, limits: null })).toEqual([
+      "latency: Give an object with ttftMedianMs, ttftSigma, tokenMs",
+      "limits: Give an object with rpm, tpm, maxConcurrency, rule, bucketSeconds, announce",
+    ]);
+    const provider = await start();
+    expect(() => provider.change({ fautls: {} } as object)).toThrow("Did you mean faults?");
+    const undefinedIsAbsent: object = { latency: undefined, seed: undefined };
+    await start(undefinedIsAbsent);
+  });
+
   it("lets answers end within the grace time, but waits for no hanging one", async () => {
     const provider = await start({ latency: { ttftMedianMs: 50 } });
     const pool = poolTo(provider);

@@ -10,7 +10,8 @@ import { looksCut } from "./looks-cut.js";
 const BYTE_ORDER_MARK = 0xfeff;
 
 function received({ assembler }: FailureInput): string {
-  return assembler.deltas === 0 ? "" : ` after ${assembler.deltas} chunks`;
+  const { deltas } = assembler;
+  return deltas === 0 ? "" : ` after ${deltas} ${deltas === 1 ? "chunk" : "chunks"}`;
 }
 
 export function cutStream(input: FailureInput): TransientError {
