@@ -1,6 +1,7 @@
 import { SAMPLING_KEYS } from "../domain/chat.js";
 import { type ProviderProfile, REFUSAL_CODES } from "../domain/profile.js";
 import { didYouMean } from "./did-you-mean.js";
+import { canCarryKey } from "./header-names.js";
 import { isPlainObject } from "./values.js";
 
 /** What is wrong with one place of a profile, as half a sentence. */
@@ -97,7 +98,12 @@ const wire = accept(
   (value) => isPlainObject(value) && isJson(value),
   "an object with fields of the request, as in JSON",
 );
-const header = accept((value) => typeof value === "string" && /^[\w!#$%&'*+.^`|~-]+$/.test(value), "a header name");
+const headerName = accept((value) => typeof value === "string" && /^[\w!#$%&'*+.^`|~-]+$/.test(value), "a header name");
+const header: Shape = (value, place, found) => {
+  if (typeof value !== "string" || canCarryKey(value)) return headerName(value, place, found);
+  const remedy = "Name the header in which the provider expects the key, like authorization or x-api-key.";
+  found.push({ problem: `has the header "${value}" at ${place}, which can't carry a key`, remedy });
+};
 const scheme = accept(
   (value) => typeof value === "string" && /^[\w-]*$/.test(value),
   "a word like Bearer, or an empty text",

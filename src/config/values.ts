@@ -1,5 +1,6 @@
 import { hideValues, maskSecret, Secret } from "../domain/secret.js";
 import type { Field } from "./field.js";
+import { canBeSent } from "./header-names.js";
 import { checkThinking, THINKING_ACCEPTED } from "./thinking-value.js";
 
 /** A value that fits its field, or what is wrong with it. */
@@ -128,6 +129,7 @@ function checkHeaders(value: unknown): Checked {
   for (const [name, content] of Object.entries(checked.value as Record<string, unknown>)) {
     if (!HEADER_NAME.test(name))
       return { problem: `has the header name "${printable(name)}", which HTTP doesn't allow` };
+    if (!canBeSent(name)) return { problem: `has the header "${name}", which the HTTP client sets itself` };
     if (typeof content !== "string") return { problem: `has a value for "${name}" that is not a text` };
     if (HEADER_VALUE_FORBIDDEN.test(content))
       return { problem: `has a value for "${name}" that no HTTP header can carry` };
