@@ -209,6 +209,7 @@ function escapeCharacter(character: string): string {
 }
 
 const HARMLESS = /^[+-]?\d{1,10}(\.\d{1,10})?$|^(on|off|true|false|yes|no|none|null|nan|infinity|-infinity)$/i;
+const KEY_IN_TEXT = /\b(sk|pk|rk)-[\w-]{8,}/gi;
 const KEY_LIKE = /(^|[^a-z])(sk|pk|rk|key|token|bearer|basic)[-_ ]\S{4,}|^[A-Za-z0-9+/_=.-]{24,}$/i;
 
 /** How a given value is shown: never a secret, nor what might be one that landed under a wrong name. */
@@ -221,7 +222,9 @@ export function showValue(field: Field, value: unknown): string {
     return `(${value.length} characters)`;
   if (field.secret) return maskSecret(value.trim());
   if (field.kind === "url")
-    return KEY_LIKE.test(value) && !value.includes("/") ? maskSecret(value) : printable(withoutUserinfo(value));
+    return KEY_LIKE.test(value) && !value.includes("/")
+      ? maskSecret(value)
+      : printable(withoutUserinfo(value).replace(/([?#]).*$/s, "$1…"));
   if (HARMLESS.test(value.trim())) return value.trim();
   if (KEY_LIKE.test(value)) return maskSecret(value.trim());
   return printable(withoutUserinfo(value));
@@ -242,8 +245,9 @@ function showOther(value: unknown): string {
 
 /** Hides `user:password@` and the query of anything address-like, even when it can't be parsed. */
 function withoutUserinfo(text: string): string {
-  const withoutUser = text.replace(/^([a-z][a-z0-9+.-]*:\/\/)?.*@/is, "$1…@");
-  return withoutUser.includes("://") ? withoutUser.replace(/\?.*$/s, "?…") : withoutUser;
+  const withoutUser = text.replace(/^([a-z][a-z0-9+.-]*:\/\/)?.*@/is, "$1…@").replace(KEY_IN_TEXT, maskSecret);
+  if (withoutUser.includes("://")) return withoutUser.replace(/\?.*$/s, "?…");
+  return withoutUser.replace(/([?&#;][\w.~-]+=)[^&#\s]*/g, "$1…");
 }
 
 export function hasMethods(value: unknown, methods: readonly string[]): boolean {
