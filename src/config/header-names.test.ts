@@ -20,7 +20,7 @@ const ADDRESS = { baseUrl: "http://127.0.0.1:8080/v1", apiKey: "sk-canary-5f1e0c
 
 /** The same source in the three places where one can be configured. */
 const PLACES: Readonly<Record<string, (given: Given) => readonly ConfigProblem[]>> = {
-  constructor: (given) => {
+  code: (given) => {
     const source = { name: "a_1", ...ADDRESS, ...given } as GatewayOptions["sources"][number];
     return inspectScope({ scope: "LLM", sources: [source] }).problems;
   },

@@ -1,5 +1,6 @@
 import { SAMPLING_KEYS } from "../domain/chat.js";
 import { type ProviderProfile, REFUSAL_CODES } from "../domain/profile.js";
+import { showWord } from "../domain/secret.js";
 import { didYouMean } from "./did-you-mean.js";
 import { canCarryKey } from "./header-names.js";
 import { isPlainObject } from "./values.js";
@@ -70,7 +71,7 @@ function object(fields: Readonly<Record<string, Shape>>, required: readonly stri
 }
 
 function unknownName(name: string, place: string, known: readonly string[]): ShapeProblem {
-  const shown = name.slice(0, 60);
+  const shown = showWord(name);
   const meant = didYouMean(name, known);
   const remedy = meant === undefined ? `Known there: ${known.join(", ")}.` : `Did you mean ${meant}?`;
   return { problem: `has the unknown field "${place === "" ? shown : `${place}.${shown}`}"`, remedy };
@@ -102,7 +103,7 @@ const headerName = accept((value) => typeof value === "string" && /^[\w!#$%&'*+.
 const header: Shape = (value, place, found) => {
   if (typeof value !== "string" || canCarryKey(value)) return headerName(value, place, found);
   const remedy = "Name the header in which the provider expects the key, like authorization or x-api-key.";
-  found.push({ problem: `has the header "${value}" at ${place}, which can't carry a key`, remedy });
+  found.push({ problem: `has the header "${showWord(value)}" at ${place}, which can't carry a key`, remedy });
 };
 const scheme = accept(
   (value) => typeof value === "string" && /^[\w-]*$/.test(value),

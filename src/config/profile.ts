@@ -1,4 +1,5 @@
 import { OPENAI_PROFILE, type ProviderProfile } from "../domain/profile.js";
+import { isPlainWord } from "../domain/secret.js";
 import { didYouMean } from "./did-you-mean.js";
 import { isWholeProfile, profileProblems } from "./profile-shape.js";
 import type { OptionReader } from "./reader.js";
@@ -46,7 +47,7 @@ function namedProfile(
     all.flatMap((profile) => [profile.name, ...profile.aliases]),
   );
   const remedy = `Known are ${all.map((profile) => profile.name).join(", ")}.`;
-  const problem = `is not a known profile${name === wanted ? "" : ` ("${name.slice(0, 60)}")`}`;
+  const problem = `is not a known profile${name === wanted || !isPlainWord(name) ? "" : ` ("${name}")`}`;
   reader.report(path, problem, meant === undefined ? remedy : `Did you mean ${meant}? ${remedy}`);
   return undefined;
 }
