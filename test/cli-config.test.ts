@@ -387,6 +387,19 @@ describe("init", () => {
     expect(readdirSync(folder.path)).toEqual([]);
   });
 
+  test.each([
+    ["--provider", "custom", "--base-url", "http://u:sk-canarySECRET123@h/v1", "--model", "m"],
+    ["--provider", "custom", "--base-url", "htp:/h?api_key=sk-canarySECRET123", "--model", "m"],
+    ["--provider", "openai", "--base-url", "sk-canarySECRET123"],
+    ["--provider", "openai", "--model", "sk-canarySECRET123 x"],
+    ["--provider", "sk-canarySECRET123"],
+  ])("a secret among the flags is not told: %j", async (...args) => {
+    const terminal = fakeTerminal();
+    expect(await runCli(["init", "--out", join(folder.path, "refused.env"), ...args], terminal)).toBe(1);
+    expect(terminal.err()).not.toContain("canarySECRET");
+    expect(readdirSync(folder.path)).toEqual([]);
+  });
+
   // Root may write anywhere.
   test.skipIf(process.getuid?.() === 0)("a read-only folder is told", async () => {
     chmodSync(folder.path, 0o500);

@@ -54,7 +54,9 @@ test("the corrections of a profile for the environment work as they are", () => 
     parameters: [],
   });
   expect([other?.thinking, other?.unconfirmed]).toEqual([[{ off: { thinking: { type: "disabled" } }, on: {} }], []]);
-  expect(own).toEqual({ ...profiles.vllm, thinking: [{ off: { think: false }, on: { think: true } }] });
+  // What a correction states is no longer unconfirmed.
+  const thinking = [{ off: { think: false }, on: { think: true } }];
+  expect(own).toEqual({ ...profiles.vllm, thinking, unconfirmed: [] });
   expect(azure).toEqual({ ...profiles.azure, query: { "api-version": "2024-10-21" } });
 });
 

@@ -1,4 +1,5 @@
 import { createInterface } from "node:readline";
+import { showWord } from "../domain/secret.js";
 import { CliError, EXIT } from "./failure.js";
 import { CUSTOM_PROVIDER, PROVIDER_NAMES } from "./init-providers.js";
 import type { Terminal } from "./terminal.js";
@@ -40,5 +41,5 @@ export function namesFault(text: string): string | undefined {
   if (names.length === 0) return "Name at least one.";
   const unknown = names.filter((name) => !PROVIDER_NAMES.includes(name));
   if (unknown.length === 0) return undefined;
-  return `${unknown.join(", ")}: not known here. Known are ${PROVIDER_NAMES.join(", ")}; \`${CUSTOM_PROVIDER}\` is any other server.`;
+  return `${unknown.map(showWord).join(", ")}: not known here. Known are ${PROVIDER_NAMES.join(", ")}; \`${CUSTOM_PROVIDER}\` is any other server.`;
 }

@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { type Command, Option } from "commander";
 import type { Field } from "../config/field.js";
 import { SOURCE_FIELDS } from "../config/schema-source.js";
-import { accepted, checkValue, NAME_PATTERN } from "../config/values.js";
+import { accepted, checkValue, NAME_PATTERN, quoted } from "../config/values.js";
 import { DEFAULT_CONFIG_FILES } from "./configuration.js";
 import { CliError, describeFailure } from "./failure.js";
 import { type Starter, starterEnv, starterYaml } from "./init-files.js";
@@ -151,10 +151,10 @@ function providerNamed(name: string): StarterProvider {
 /** Both end up in a file: what YAML or dotenv would read otherwise is refused too. */
 function faultOf(field: Field, value: string): string | undefined {
   const checked = checkValue(field, value);
-  if ("problem" in checked) return `"${value}" ${checked.problem}. Accepted: ${accepted(field, "ms")}.`;
+  if ("problem" in checked) return `${quoted(field, value)} ${checked.problem}. Accepted: ${accepted(field, "ms")}.`;
   return /^[\w./:@+-]+$/.test(value)
     ? undefined
-    : `"${value}" has characters that need quoting: write it into the file.`;
+    : `${quoted(field, value)} has characters that need quoting: write it into the file.`;
 }
 
 function write(path: string, text: string, mode: number): void {

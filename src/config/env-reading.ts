@@ -4,6 +4,7 @@ import { readText } from "./dotenv.js";
 import { parseText } from "./env-values.js";
 import type { Field } from "./field.js";
 import type { ConfigNote } from "./invariants.js";
+import { addSecret, hiding } from "./known-secrets.js";
 import { checkValue, printable, showValue, unknownField } from "./values.js";
 
 export type Env = Readonly<Record<string, string | undefined>>;
@@ -25,13 +26,6 @@ export function startReading(env: Env, readFile: (path: string) => string = read
     if (value !== undefined && /(API_KEY|DSN|SALT)$/.test(name)) addSecret(secrets, value);
   }
   return { env, problems: [], notes: [], readFile, secrets };
-}
-
-/** Shorter ones (`none`) would hide harmless words. */
-const SHORTEST_SECRET = 6;
-
-export function addSecret(secrets: Set<string>, value: string): void {
-  if (value.trim().length >= SHORTEST_SECRET) secrets.add(value.trim());
 }
 
 export interface GivenText {
@@ -79,24 +73,7 @@ export function readSecretFile(reading: EnvReading, key: string, path: string, f
 /** How a text is shown: by its field, and without any known secret, whatever it was put under. */
 export function show(reading: EnvReading, field: Field, text: string): string {
   if (field.secret || reading.secrets.has(text.trim())) return showValue({ ...field, secret: true }, text);
-  let hidden = text;
-  for (const secret of reading.secrets) hidden = hidden.replaceAll(secret, maskSecret(secret));
-  return showValue(field, hidden);
-}
-
-/** Findings whose texts hold no known secret: one that was put under a wrong key may have been quoted anywhere. */
-export function masked<Finding extends object>({ secrets }: EnvReading, findings: readonly Finding[]): Finding[] {
-  if (secrets.size === 0) return [...findings];
-  return findings.map((finding) => {
-    const texts = Object.entries(finding).map(([name, text]) => {
-      let hidden: unknown = text;
-      for (const secret of secrets) {
-        if (typeof hidden === "string") hidden = hidden.replaceAll(secret, maskSecret(secret));
-      }
-      return [name, hidden] as const;
-    });
-    return Object.fromEntries(texts) as Finding;
-  });
+  return showValue(field, hiding(reading.secrets)(text));
 }
 
 /** The value of a key nobody knows, which may be a secret under a misspelt name. */

@@ -3,9 +3,10 @@ import { type ClientKind, forClient } from "./client-kind.js";
 import { parseDotEnv, readText } from "./dotenv.js";
 import { envNameOf } from "./env-keys.js";
 import { type ProcessInspection, type ProcessReading, readProcess, settingOf } from "./env-process.js";
-import { type Env, type EnvReading, masked, startReading } from "./env-reading.js";
+import { type Env, type EnvReading, startReading } from "./env-reading.js";
 import { missingScopeRemedy, readScope, type ScopeReading } from "./env-scope.js";
 import type { ConfigNote } from "./invariants.js";
+import { masked } from "./known-secrets.js";
 import { fieldOf, type Labels, written } from "./labels.js";
 import type { EmbeddingOptions, GatewayOptions, ProxyEnv } from "./options.js";
 import { type EmbeddingOverrides, merged, notOverridden, type Overrides, overriddenLabels } from "./overrides.js";
@@ -91,8 +92,8 @@ export function inspectEnv(scope: string, env: Env, settings: EnvSettings = {}):
     client,
     options,
     process: process.settings,
-    notes: masked(reading, [...reading.notes, ...inspected.notes]),
-    problems: masked(reading, [...reading.problems, ...inspected.problems]),
+    notes: masked(reading.secrets, [...reading.notes, ...inspected.notes]),
+    problems: masked(reading.secrets, [...reading.problems, ...inspected.problems]),
   };
 }
 
@@ -100,7 +101,7 @@ export function inspectEnv(scope: string, env: Env, settings: EnvSettings = {}):
 export function loadProcessSettings(env: Env, source: DotEnvSource = {}): ProcessSettings {
   const reading = startReading(environment(env, source), source.readFile);
   const { settings } = readProcess(reading);
-  if (reading.problems.length > 0) throw new ConfigError(reading.problems);
+  if (reading.problems.length > 0) throw new ConfigError(masked(reading.secrets, reading.problems));
   return settings;
 }
 

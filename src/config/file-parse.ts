@@ -1,5 +1,6 @@
 import { createRequire } from "node:module";
 import type { Document, LineCounter, ParsedNode, YAMLError } from "yaml";
+import { showWord } from "../domain/secret.js";
 import type { ConfigProblem } from "../errors.js";
 import { shownPath } from "./file-labels.js";
 import { jsonFault, yamlWords } from "./file-syntax.js";
@@ -183,17 +184,12 @@ function scalarTree({ value, type }: { value: unknown; type?: string }, line: nu
 function aliasTree(state: Walk, anchor: string, line: number, path: string, depth: number): Tree {
   const target = state.anchors.get(anchor);
   if (target === undefined) {
-    report(
-      state,
-      line,
-      path,
-      `uses *${printable(anchor)}, which no &${printable(anchor)} above defines`,
-      "Define it first.",
-    );
+    const name = showWord(anchor);
+    report(state, line, path, `uses *${name}, which no &${name} above defines`, "Define it first.");
     return nothing(line);
   }
   if (state.open.has(target)) {
-    report(state, line, path, `uses *${printable(anchor)} inside itself`, "Write the value out.");
+    report(state, line, path, `uses *${showWord(anchor)} inside itself`, "Write the value out.");
     return nothing(line);
   }
   return treeOf(state, target, line, path, depth + 1);

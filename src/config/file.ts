@@ -3,14 +3,15 @@ import { forClient } from "./client-kind.js";
 import { type Env, type EnvInspection, type EnvSettings, environment, type LoadedEnv, proxyEnvOf } from "./env.js";
 import { scopesIn } from "./env-keys.js";
 import { type ProcessInspection, processNames } from "./env-process.js";
-import { addSecret, type EnvReading, masked, startReading } from "./env-reading.js";
+import { type EnvReading, startReading } from "./env-reading.js";
 import { type FileLayout, layoutOf, missingScope } from "./file-layout.js";
 import { parseConfigText } from "./file-parse.js";
 import { readFileProcess } from "./file-process.js";
 import { readFileScope } from "./file-scope.js";
 import { readConfigText } from "./file-text.js";
 import type { Tree } from "./file-tree.js";
-import { isInterpolated } from "./interpolate.js";
+import { interpolate } from "./interpolate.js";
+import { addSecret, masked } from "./known-secrets.js";
 import { fieldOf } from "./labels.js";
 import type { EmbeddingOptions, GatewayOptions } from "./options.js";
 import { merged, notOverridden, overriddenLabels } from "./overrides.js";
@@ -89,8 +90,8 @@ export function inspectFile(file: ConfigFile, scope: string, env: Env, settings:
       client: "chat",
       options,
       process: all,
-      notes: reading.notes,
-      problems: [...found, ...missing, ...reading.problems],
+      notes: masked(reading.secrets, reading.notes),
+      problems: masked(reading.secrets, [...found, ...missing, ...reading.problems]),
     };
   }
   const read = readFileScope(path, scope, place, reading, used, process);
@@ -104,8 +105,8 @@ export function inspectFile(file: ConfigFile, scope: string, env: Env, settings:
     client,
     options,
     process: process.settings,
-    notes: masked(reading, [...reading.notes, ...inspected.notes]),
-    problems: masked(reading, [...found, ...reading.problems, ...inspected.problems]),
+    notes: masked(reading.secrets, [...reading.notes, ...inspected.notes]),
+    problems: masked(reading.secrets, [...found, ...reading.problems, ...inspected.problems]),
   };
 }
 
@@ -119,15 +120,27 @@ export function inspectFileProcess(file: ConfigFile, env: Env, settings: EnvSett
   return { settings: process.settings, problems: [...unread, ...reading.problems], broken: new Set(broken) };
 }
 
-/** Secrets that stand in the file are masked wherever else they turn up in it. */
+/** Secrets that stand in the file, or come from a variable, are masked wherever else they turn up in it. */
 function rememberSecrets(reading: EnvReading, { scopes, process }: FileLayout): void {
   const visit = (tree: Tree, name: string): void => {
     if (tree.kind === "map") for (const [key, value] of tree.entries) visit(value, key);
     else if (tree.kind === "list") for (const item of tree.items) visit(item, name);
-    else if (mayBeSecret(name) && !isInterpolated(String(tree.value))) addSecret(reading.secrets, String(tree.value));
+    else rememberSecret(reading, String(tree.value), mayBeSecret(name));
   };
   for (const { tree } of scopes.values()) visit(tree, "");
   if (process !== undefined) visit(process, "");
+}
+
+const NUMBER = /^[\d.]*$/;
+
+function rememberSecret({ env, secrets }: EnvReading, written: string, isSecret: boolean): void {
+  const { text, names, problems } = interpolate(written, env);
+  if (isSecret && problems.length === 0) addSecret(secrets, text);
+  for (const name of names) {
+    const value = (Object.hasOwn(env, name) ? env[name] : undefined) ?? "";
+    // ${MAX_TOKENS} is called like a secret and is none.
+    if (isSecret || (unknownField(name).secret && !NUMBER.test(value))) addSecret(secrets, value);
+  }
 }
 
 /** `interTokenTimeoutMs` is called like a secret and is none. */

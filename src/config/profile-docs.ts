@@ -121,7 +121,7 @@ export function profileFieldsSection(profiles: Readonly<Record<string, ProviderP
     "## Fields of a profile",
     "Give the fields that you correct, in code, in `PROFILE` or in a file; [worked examples](guide/providers.md#correct-a-fact). A field that is *joined* keeps what you don't name. One that is *replaced*, such as every list, is as you write it and nothing else: to change one rule of `thinking`, `parameters` or `errorRules`, write all rules you want. `[]` stands for each entry of a list.",
     table(docstrings(source)),
-    `- Parameters: ${codes(SAMPLING_KEYS)}.\n- Error codes: ${codes(REFUSAL_CODES)}.\n- An object that has every field but ${codes(OPTIONAL_FIELDS)} (and no \`extends\`) is a whole profile, with nothing below it: \`notes: []\` and \`unconfirmed: []\` are part of it too. With a correction you have tried, give \`unconfirmed: []\` or what is left of the list: \`polygateway check\` then no longer notes that \`thinking\` isn't confirmed.`,
+    `- Parameters: ${codes(SAMPLING_KEYS)}.\n- Error codes: ${codes(REFUSAL_CODES)}.\n- An object that has every field but ${codes(OPTIONAL_FIELDS)} (and no \`extends\`) is a whole profile, with nothing below it: \`notes: []\` and \`unconfirmed: []\` are part of it too. A fact that a correction states leaves \`unconfirmed\` by itself: \`polygateway check\` then no longer notes that \`thinking\` isn't confirmed.`,
     "## Two profiles in full",
     "As JSON, which is YAML too. Copy one, change it, and give it as `profile`.",
     ...whole,

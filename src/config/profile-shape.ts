@@ -1,5 +1,7 @@
 import { SAMPLING_KEYS } from "../domain/chat.js";
 import { type ProviderProfile, REFUSAL_CODES } from "../domain/profile.js";
+import { showWord } from "../domain/secret.js";
+import { canCarryKey } from "./header-names.js";
 import { accept, list, object, oneOf, record, type Shape, type ShapeProblem } from "./shape.js";
 import { isPlainObject } from "./values.js";
 
@@ -40,7 +42,16 @@ const wire = accept(
   (value) => isPlainObject(value) && isJson(value),
   "an object with fields of the request, as in JSON",
 );
-const header = accept((value) => typeof value === "string" && /^[\w!#$%&'*+.^`|~-]+$/.test(value), "a header name");
+const headerName = accept((value) => typeof value === "string" && /^[\w!#$%&'*+.^`|~-]+$/.test(value), "a header name");
+const header: Shape = {
+  accepted: headerName.accepted,
+  judge: (value, place, found) => {
+    if (typeof value !== "string" || canCarryKey(value)) return headerName.judge(value, place, found);
+    const remedy = "Name the header in which the provider expects the key, like authorization or x-api-key.";
+    const problem = `has the header "${showWord(value)}" at ${place}, which can't carry a key`;
+    found.push({ place, problem, remedy });
+  },
+};
 const scheme = accept(
   (value) => typeof value === "string" && /^[\w-]*$/.test(value),
   "a word like Bearer, or an empty text",

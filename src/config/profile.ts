@@ -1,5 +1,6 @@
 import { didYouMean } from "../domain/did-you-mean.js";
 import { OPENAI_PROFILE, type ProviderProfile } from "../domain/profile.js";
+import { isPlainWord } from "../domain/secret.js";
 import { isWholeProfile, profileProblems } from "./profile-shape.js";
 import type { OptionReader } from "./reader.js";
 import { isPlainObject } from "./values.js";
@@ -58,7 +59,7 @@ function namedProfile(
     all.flatMap((profile) => [profile.name, ...profile.aliases]),
   );
   const remedy = `Known are ${all.map((profile) => profile.name).join(", ")}.`;
-  const problem = `is not a known profile${name === wanted ? "" : ` ("${name.slice(0, 60)}")`}`;
+  const problem = `is not a known profile${name === wanted || !isPlainWord(name) ? "" : ` ("${name}")`}`;
   reader.report(path, problem, meant === undefined ? remedy : `Did you mean ${meant}? ${remedy}`, place);
   return undefined;
 }

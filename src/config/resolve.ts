@@ -6,6 +6,7 @@ import { cacheNotes, type ResolvedCache, readCache } from "./cache.js";
 import type { ClientKind } from "./client-kind.js";
 import type { Field, Fields } from "./field.js";
 import { type ConfigNote, embeddingWarnings, violations, warnings } from "./invariants.js";
+import { masked, secretsIn } from "./known-secrets.js";
 import { codeLabels, type Labels } from "./labels.js";
 import type { EmbeddingOptions, GatewayOptions, ProxyEnv, TelemetryOptions } from "./options.js";
 import { type ProfileContext, readProfile } from "./profile.js";
@@ -75,18 +76,19 @@ export function inspectScope(
   checkPassedThrough(reader, given, isEmbedding ? EMBEDDING_TRANSPORT : CHAT_TRANSPORT);
   const positions = sources.map(({ position }) => position);
   const subject = { config, positions, labels, usable: reader.usable };
+  const secrets = secretsIn(given);
   return {
     config,
     cache,
     embedding,
     telemetry,
-    notes: [
+    notes: masked(secrets, [
       ...cacheNotes(given.cache, cache, labels),
       ...emptyScopeNotes(given.sources, sources.length),
       ...warnings(subject),
       ...(embedding === null ? [] : embeddingWarnings(subject, embedding.batchSize)),
-    ],
-    problems: [...reader.problems, ...violations(subject)],
+    ]),
+    problems: masked(secrets, [...reader.problems, ...violations(subject)]),
   };
 }
 

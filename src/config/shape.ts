@@ -1,4 +1,5 @@
 import { didYouMean } from "../domain/did-you-mean.js";
+import { showWord } from "../domain/secret.js";
 import { below } from "./file-tree.js";
 import { isPlainObject } from "./values.js";
 
@@ -97,7 +98,7 @@ export function oneOf(...words: readonly string[]): Shape {
 }
 
 function unknownName(name: string, place: string, known: readonly string[]): ShapeProblem {
-  const shown = name.slice(0, 60);
+  const shown = showWord(name);
   const meant = didYouMean(name, known);
   const remedy = meant === undefined ? `Known there: ${known.join(", ")}.` : `Did you mean ${meant}?`;
   return { place: below(place, name), problem: `has the unknown field "${below(place, shown)}"`, remedy };

@@ -1,4 +1,5 @@
 import type { Thinking } from "../domain/chat.js";
+import { showWord } from "../domain/secret.js";
 
 const LEVEL = /^[a-z][a-z0-9_-]{0,31}$/;
 
@@ -18,7 +19,7 @@ export function checkThinking(value: unknown): { readonly value: Thinking } | { 
   if (typeof value !== "object" || value === null || Array.isArray(value)) return { problem: "is no way to think" };
   const { budgetTokens, ...rest } = value as { budgetTokens?: unknown };
   const unknown = Object.keys(rest)[0];
-  if (unknown !== undefined) return { problem: `has the unknown field "${unknown.slice(0, 40)}"` };
+  if (unknown !== undefined) return { problem: `has the unknown field "${showWord(unknown)}"` };
   if (!Number.isSafeInteger(budgetTokens) || (budgetTokens as number) < 1) {
     return { problem: "has budgetTokens that is not a whole number above 0" };
   }

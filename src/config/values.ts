@@ -1,5 +1,6 @@
 import { hideValues, maskSecret, Secret } from "../domain/secret.js";
 import type { Field } from "./field.js";
+import { canBeSent } from "./header-names.js";
 import { checkThinking, THINKING_ACCEPTED } from "./thinking-value.js";
 
 /** A value that fits its field, or what is wrong with it. */
@@ -128,6 +129,7 @@ function checkHeaders(value: unknown): Checked {
   for (const [name, content] of Object.entries(checked.value as Record<string, unknown>)) {
     if (!HEADER_NAME.test(name))
       return { problem: `has the header name "${printable(name)}", which HTTP doesn't allow` };
+    if (!canBeSent(name)) return { problem: `has the header "${name}", which the HTTP client sets itself` };
     if (typeof content !== "string") return { problem: `has a value for "${name}" that is not a text` };
     if (HEADER_VALUE_FORBIDDEN.test(content))
       return { problem: `has a value for "${name}" that no HTTP header can carry` };
@@ -207,6 +209,7 @@ function escapeCharacter(character: string): string {
 }
 
 const HARMLESS = /^[+-]?\d{1,10}(\.\d{1,10})?$|^(on|off|true|false|yes|no|none|null|nan|infinity|-infinity)$/i;
+const KEY_IN_TEXT = /\b(sk|pk|rk)-[\w-]{8,}/gi;
 const KEY_LIKE = /(^|[^a-z])(sk|pk|rk|key|token|bearer|basic)[-_ ]\S{4,}|^[A-Za-z0-9+/_=.-]{24,}$/i;
 
 /** How a given value is shown: never a secret, nor what might be one that landed under a wrong name. */
@@ -219,7 +222,9 @@ export function showValue(field: Field, value: unknown): string {
     return `(${value.length} characters)`;
   if (field.secret) return maskSecret(value.trim());
   if (field.kind === "url")
-    return KEY_LIKE.test(value) && !value.includes("/") ? maskSecret(value) : printable(withoutUserinfo(value));
+    return KEY_LIKE.test(value) && !value.includes("/")
+      ? maskSecret(value)
+      : printable(withoutUserinfo(value).replace(/([?#]).*$/s, "$1…"));
   if (HARMLESS.test(value.trim())) return value.trim();
   if (KEY_LIKE.test(value)) return maskSecret(value.trim());
   return printable(withoutUserinfo(value));
@@ -240,8 +245,9 @@ function showOther(value: unknown): string {
 
 /** Hides `user:password@` and the query of anything address-like, even when it can't be parsed. */
 function withoutUserinfo(text: string): string {
-  const withoutUser = text.replace(/^([a-z][a-z0-9+.-]*:\/\/)?.*@/is, "$1…@");
-  return withoutUser.includes("://") ? withoutUser.replace(/\?.*$/s, "?…") : withoutUser;
+  const withoutUser = text.replace(/^([a-z][a-z0-9+.-]*:\/\/)?.*@/is, "$1…@").replace(KEY_IN_TEXT, maskSecret);
+  if (withoutUser.includes("://")) return withoutUser.replace(/\?.*$/s, "?…");
+  return withoutUser.replace(/([?&#;][\w.~-]+=)[^&#\s]*/g, "$1…");
 }
 
 export function hasMethods(value: unknown, methods: readonly string[]): boolean {

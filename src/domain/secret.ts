@@ -7,6 +7,17 @@ export function maskSecret(value: string): string {
   return `${prefix}…${value.slice(-4)}`;
 }
 
+/** A word that people may be shown although nobody knows it; anything else may be a key that was put in its place. */
+export function isPlainWord(text: string): boolean {
+  if (!/^[a-z0-9._-]{1,32}$/i.test(text) || /^(sk|pk|rk)[-_]/i.test(text)) return false;
+  return text.length <= 24 || !/\d/.test(text);
+}
+
+/** An unknown word for people: plain ones as they are. */
+export function showWord(text: string): string {
+  return isPlainWord(text) ? text : "…";
+}
+
 /** A value that never prints itself: logs, JSON and `util.inspect` show the masked form. */
 export class Secret {
   readonly #value: string;

@@ -1,6 +1,7 @@
 import type { Thinking } from "./chat.js";
 import { modelMatches } from "./model-pattern.js";
 import type { ProviderProfile, ThinkingRule, WireFields } from "./profile.js";
+import { showWord } from "./secret.js";
 
 /** Translates a wish for thinking into a provider's fields, or says why it can't be met (spec 03 "Request"). */
 
@@ -83,7 +84,7 @@ function planLevel(rule: ThinkingRule, level: string, wish: ThinkingWish, model:
     if (budget !== undefined) return planBudget(rule, tokens, wish, model);
     if (rule.on !== undefined) return { fields: rule.on };
   }
-  return { problem: `thinking "${level}" is not among what ${model} takes (${choices(rule)})` };
+  return { problem: `thinking "${showWord(level)}" is not among what ${model} takes (${choices(rule)})` };
 }
 
 function planBudget(rule: ThinkingRule, asked: number, wish: ThinkingWish, model: string): ThinkingPlan {
