@@ -3,7 +3,13 @@ import { type } from "arktype";
 import * as v from "valibot";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { type ChatRequest, type JsonSchema, RequestRejectedError, type ResultInvalidError } from "../src/index.js";
+import {
+  type ChatRequest,
+  type JsonSchema,
+  PricingTable,
+  RequestRejectedError,
+  type ResultInvalidError,
+} from "../src/index.js";
 import { call, replyOf, type Way } from "./support/calls.js";
 import { CANARY_KEY, caseClient, sourceOf } from "./support/case-client.js";
 import {
@@ -466,7 +472,42 @@ describe("asking again", () => {
     const { client } = clientFor(server, { stream: false }, { pricing });
     const got = await client.structured(hi, SCHEMA);
     expect(got.usage).toMatchObject({ promptTokens: 10, completionTokens: 6, totalTokens: 16, source: "measured" });
-    expect(got.cost).toBeCloseTo(16e-9, 12);
+    expect(got.cost).toBe(16e-9);
+    await client.close();
+  });
+
+  const image = { type: "image_url", image_url: { url: "data:image/png;base64,iVBORw0KGgo=" } };
+  const withImage = { messages: [{ role: "user", content: [{ type: "text", text: "q" }, image] }] };
+  const noUsage = (content: string) => ({
+    choices: [{ index: 0, message: { role: "assistant", content }, finish_reason: "stop" }],
+  });
+
+  it.each([
+    ["images", withImage, replies("no", "no", '{"a":1}')],
+    ["no usage reported", hi, replies(noUsage("no"), noUsage("no"), noUsage('{"a":1}'))],
+    ["attempts that were retried", hi, replies("no", ended("", "stop"), 500, '{"a":1}')],
+    ["useless to the end", hi, replies("no")],
+  ])("they are the sum over the rows, to the last nano-unit: %s", async (_, request, respond) => {
+    await using server = await startRecordingServer(respond);
+    const prices = { inputPer1M: 10_000, outputPer1M: 10_000, perImage: 0.1 };
+    const pricing = new PricingTable({ [sourceOf("s_1", "").model]: prices });
+    const options = { pricing, retry: { maxAttempts: 3, backoffBaseMs: 1, backoffMaxMs: 1 } };
+    const { client, recorder } = clientFor(server, { profile: OBJECT_ONLY, stream: false }, options);
+    const got = await client.structured(request as ChatRequest, SCHEMA).catch((error) => error.details);
+    await client.close();
+    const billed = recorder.rows.filter(({ promptTokens }) => promptTokens !== null);
+    expect(billed.length).toBeGreaterThan(1);
+    expect(got.cost).toBe(Number(billed.reduce((sum, row) => sum + row.costNanos!, 0n)) / 1e9);
+    expect(got.usage.promptTokens).toBe(billed.reduce((sum, row) => sum + row.promptTokens!, 0));
+    expect(got.usage.completionTokens).toBe(billed.reduce((sum, row) => sum + row.completionTokens!, 0));
+  });
+
+  it("a price that is unknown for one of them leaves the sum unknown", async () => {
+    let turn = 0;
+    const pricing = { costNanos: () => (++turn === 1 ? null : 5n) };
+    await using server = await startRecordingServer(replies("no", '{"a":1}'));
+    const { client } = clientFor(server, {}, { pricing });
+    expect((await client.structured(hi, SCHEMA)).cost).toBeNull();
     await client.close();
   });
 

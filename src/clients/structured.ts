@@ -60,14 +60,13 @@ async function askUntilFit(
   const { runtime, config } = environment;
   const startedMs = runtime.now();
   const limitMs = request.deadlineMs ?? config.deadlineMs;
-  const spent = new Spent(environment);
-  let ask = request;
+  const spent = new Spent();
+  let ask: CheckedRequest = { ...request, ledger: spent };
   let format = plan.format;
   let cut: ResultInvalidError | null = null;
   for (let asks = 1; ; asks += 1) {
     try {
       const reply = await answer(ask, pool, format, key);
-      spent.addReply(reply);
       return { value: reply.parsed, reply, asks, ...spent.total() };
     } catch (error) {
       // The caller's own reason is his, whatever it is.
@@ -75,7 +74,6 @@ async function askUntilFit(
       // The model can't give more: what it said within its limit is the result.
       if (cut !== null && isBudgetRefusal(error)) throw lastWord(cut, asks, spent, error);
       if (!ResultInvalidError.isInstance(error)) throw error;
-      spent.addInvalid(error, ask);
       const next = asks > plan.maxReasks ? null : nextAsk(request, ask, error, plan);
       if (next === null) throw lastWord(error, asks, spent);
       cut = error.code === "truncated" ? error : null;

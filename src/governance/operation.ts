@@ -89,6 +89,11 @@ export interface Governed<Value, Completion> {
   readonly ended: Answered<Completion> | Promise<Answered<Completion>>;
 }
 
+/** Is told what each attempt of a call was booked with, as its row says it. */
+export interface Ledger {
+  book(usage: Usage, costNanos: bigint | null): void;
+}
+
 /** The caller's wishes for one call. */
 export interface CallOptions {
   readonly signal?: AbortSignal;
@@ -99,4 +104,6 @@ export interface CallOptions {
   readonly failover?: "on" | "off";
   readonly sessionId?: string;
   readonly parentCallId?: string;
+  /** Default: nobody asks. */
+  readonly ledger?: Ledger;
 }
