@@ -487,6 +487,8 @@ describe("asking again", () => {
     ["no usage reported", hi, replies(noUsage("no"), noUsage("no"), noUsage('{"a":1}'))],
     ["attempts that were retried", hi, replies("no", ended("", "stop"), 500, '{"a":1}')],
     ["useless to the end", hi, replies("no")],
+    ["a refusal at the end", hi, replies("no", ended("", "stop", { refusal: "I won't" }))],
+    ["a source that fails at the end", hi, replies("no", "no", 401)],
   ])("they are the sum over the rows, to the last nano-unit: %s", async (_, request, respond) => {
     await using server = await startRecordingServer(respond);
     const prices = { inputPer1M: 10_000, outputPer1M: 10_000, perImage: 0.1 };

@@ -17,6 +17,7 @@ export interface CheckedRequest extends ChatRequest {
   readonly images: number;
   /** Set by the client where it makes several calls of one request. */
   readonly ledger?: Ledger;
+  readonly wholeDeadlineMs?: number;
 }
 
 /**

@@ -100,6 +100,8 @@ export interface CallOptions {
   /** Our own code's way to leave, e.g. when the consumer of a stream does. */
   readonly cancellation?: Cancellation;
   readonly deadlineMs?: number;
+  /** What texts call the deadline, where `deadlineMs` is only what is left of one. Default: `deadlineMs`. */
+  readonly wholeDeadlineMs?: number;
   readonly priority?: number;
   readonly failover?: "on" | "off";
   readonly sessionId?: string;
