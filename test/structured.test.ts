@@ -74,6 +74,40 @@ async function failure(work: Promise<unknown>): Promise<ResultInvalidError> {
   );
 }
 
+const EVERY_KEYWORD = {
+  $id: "https://example.com/s",
+  type: ["object", "null"],
+  properties: {
+    a: true,
+    b: { items: [{ minLength: 0 }], additionalItems: false },
+    c: { prefixItems: [true], items: {} },
+  },
+  patternProperties: { "^x-": { contains: {}, minContains: 0, maxContains: 1, uniqueItems: false, minItems: 0 } },
+  additionalProperties: { multipleOf: 0.5, minimum: 0, maximum: 9, exclusiveMinimum: -1, exclusiveMaximum: 9.5 },
+  required: ["a"],
+  propertyNames: { pattern: "^.", format: "regex", maxLength: 9 },
+  dependentRequired: { b: ["c"] },
+  dependentSchemas: { b: true },
+  dependencies: { b: ["a"], c: { type: "object" } },
+  allOf: [],
+  anyOf: [true],
+  oneOf: [{ not: false }],
+  if: { const: null },
+  // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
+  then: true,
+  else: { maxProperties: 9, minProperties: 0 },
+};
+
+/** A schema of a few lines that looks at one value 2^n times. */
+function doubling(levels: number): JsonSchema {
+  const $defs: Record<string, unknown> = { [`d${levels}`]: { type: "string" } };
+  for (let at = 0; at < levels; at += 1) {
+    const next = { $ref: `#/$defs/d${at + 1}` };
+    $defs[`d${at}`] = { allOf: [next, next] };
+  }
+  return { type: "object", properties: { a: { $ref: "#/$defs/d0" } }, $defs };
+}
+
 describe("every kind of schema", () => {
   const asked = async (schema: never, options = {}, answer = '{"a":1}') => {
     await using server = await startRecordingServer(replies(answer));
@@ -126,6 +160,26 @@ describe("every kind of schema", () => {
     await client.close();
   });
 
+  it.each([
+    ["recursion that goes deeper", { properties: { a: { type: "number" }, next: { $ref: "#" } } }],
+    [
+      "keys that are called like keywords",
+      { properties: { a: { type: "number" }, type: {}, $dynamicRef: {}, enum: {} } },
+    ],
+    ["notes that look like schemas", { type: "object", default: { type: 5 }, "x-note": { type: 5, properties: null } }],
+    [
+      "draft 4",
+      { $schema: "http://json-schema.org/draft-04/schema#", properties: { a: { minimum: 0, exclusiveMinimum: true } } },
+    ],
+    ["every kind of keyword", EVERY_KEYWORD],
+    [
+      "references to one part from many places",
+      { anyOf: Array(50).fill({ $ref: "#/$defs/a" }), $defs: { a: { type: "object" } } },
+    ],
+  ])("taken: %s", async (_, schema) => {
+    expect((await asked(schema as never)).value).toEqual({ a: 1 });
+  });
+
   it("a schema that throws is a misfit, not a crash", async () => {
     const validate = () => Promise.reject(new Error("broken check"));
     const schema = { "~standard": { version: 1, vendor: "own", validate, jsonSchema: { input: () => SCHEMA } } };
@@ -139,6 +193,45 @@ describe("every kind of schema", () => {
     ["what can't be JSON", z.object({ d: z.date() }), {}, /Date.*jsonSchema/],
     ["a reference that leads nowhere", { $ref: "#/$defs/none" }, {}, /#\/\$defs\/none/],
     ["a reference to somewhere else", { $ref: "https://example.com/s.json" }, {}, /example\.com/],
+    ["properties that are none", { type: "object", properties: null }, {}, /#\/properties must be an object/],
+    ["a key without a schema", { properties: { a: null } }, {}, /#\/properties must be/],
+    ["values that are no list", { properties: { a: { enum: 5 } } }, {}, /#\/properties\/a\/enum must be a list/],
+    ["no values at all", { enum: [] }, {}, /#\/enum must be a list of at least one value, not \[\]/],
+    ["alternatives that are no list", { anyOf: { type: "string" } }, {}, /#\/anyOf must be a list/],
+    ["no alternatives", { oneOf: [] }, {}, /#\/oneOf must be a list of at least one schema/],
+    ["a wrong schema behind a reference", { $ref: "#/x/y", x: { y: { items: 5 } } }, {}, /#\/x\/y\/items must be/],
+    [
+      "a wrong one in a list",
+      { prefixItems: [{ required: "zzz" }] },
+      {},
+      /#\/prefixItems\/0\/required must be a list of/,
+    ],
+    ["a count that is none", { minLength: "3" }, {}, /minLength must be a whole number/],
+    ["a bound that is none", { minimum: "3" }, {}, /minimum must be a number/],
+    ["a bound of draft 4", { exclusiveMinimum: true }, {}, /exclusiveMinimum must be a number \(.*draft 4/],
+    ["a flag that is none", { uniqueItems: "yes" }, {}, /uniqueItems must be true or false/],
+    ["a pattern that is no text", { pattern: 5 }, {}, /pattern must be a text/],
+    ["a reference that is no text", { $ref: 5 }, {}, /\$ref must be a text/],
+    ["a misspelt type", { properties: { a: { type: "objekt" } } }, {}, /#\/properties\/a\/type: "objekt" is no type/],
+    ["a reference to itself", { allOf: [{ $ref: "#" }] }, {}, /leads back to itself/],
+    [
+      "references in a circle",
+      {
+        type: "object",
+        properties: { a: { $ref: "#/$defs/x" } },
+        $defs: { x: { $ref: "#/$defs/y" }, y: { not: { $ref: "#/$defs/x" } } },
+      },
+      {},
+      /leads back to itself/,
+    ],
+    [
+      "what would not be enforced: dynamic",
+      { properties: { a: { $dynamicRef: "#x" } }, $defs: { q: { $dynamicAnchor: "x", type: "string" } } },
+      {},
+      /#\/properties\/a uses \$dynamicRef/,
+    ],
+    ["what would not be enforced: recursive", { items: { $recursiveRef: "#" } }, {}, /#\/items uses \$recursiveRef/],
+    ["references that double", doubling(18), {}, /multiply/],
     ["a broken pattern", { type: "string", pattern: "(" }, {}, /can't be used/],
     ["no schema", "object", {}, /Standard Schema/],
     ["nothing", undefined, {}, /Standard Schema/],

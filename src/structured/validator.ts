@@ -1,6 +1,7 @@
 import { createRequire } from "node:module";
 import { type AnswerIssue, issueAt } from "./issues.js";
-import { boundIntegers, checkSchemas, type Lookup, type Schema } from "./schema-check.js";
+import type { Schema } from "./references.js";
+import { boundIntegers, checkSchemas, type Draft, type Lookup } from "./schema-check.js";
 import { collectIssues, mismatchesOf, type SchemaError, type TypeMismatch } from "./schema-issues.js";
 import { isContainer } from "./strict-json.js";
 
@@ -15,8 +16,6 @@ export interface Validator {
   /** null = it fits. Never throws. */
   check(value: unknown): Misfit | null;
 }
-
-type Draft = "4" | "7" | "2019-09" | "2020-12";
 
 interface SchemaModule {
   dereference(schema: Schema | boolean): Lookup;
@@ -74,7 +73,7 @@ export function compileSchema(given: unknown): Validator {
   }
   const draft = draftOf(schema);
   const lookup = dereference(schema);
-  checkSchemas(lookup);
+  checkSchemas(schema, lookup, draft);
   boundIntegers(Object.values(lookup));
   const comparesItems = text.includes('"uniqueItems":true');
 
