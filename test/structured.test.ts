@@ -180,6 +180,35 @@ describe("every kind of schema", () => {
     expect((await asked(schema as never)).value).toEqual({ a: 1 });
   });
 
+  it("a text that is too long for its pattern doesn't fit, and says so", async () => {
+    const schema = { properties: { a: { type: "string", pattern: "a+b" } }, patternProperties: { y$: {} } };
+    expect((await asked(schema as never, {}, `{"a":"${"a".repeat(9_999)}b"}`)).value).toBeDefined();
+    const error = await failure(asked(schema as never, {}, `{"a":"${"a".repeat(10_000)}b"}`));
+    expect(error.issues).toContainEqual(
+      expect.objectContaining({ path: "a", expected: "a text of at most 10000 characters" }),
+    );
+    const key = await failure(asked(schema as never, {}, `{"${"x".repeat(10_001)}":1}`));
+    expect(JSON.stringify(key.issues)).toContain("at most 10000 characters");
+    expect((await asked({ properties: { a: { pattern: "b$" } } } as never, {}, '{"a":"ab"}')).value).toEqual({
+      a: "ab",
+    });
+    expect(await failure(asked({ properties: { a: { pattern: "^b" } } } as never, {}, '{"a":"ab"}'))).toMatchObject({
+      issues: [{ path: "a", expected: "a text that matches the pattern of the schema" }],
+    });
+  });
+
+  it("parts that refer to themselves several times are followed so far and no further", async () => {
+    const next = { anyOf: [{ $ref: "#/$defs/n" }, { $ref: "#/$defs/n" }] };
+    const schema = { ...next, $defs: { n: { type: "object", properties: { n: next } } } };
+    const deep = (levels: number): string => `${'{"n":'.repeat(levels)}{}${"}".repeat(levels)}`;
+    expect((await asked(schema as never, {}, deep(8))).value).toEqual(JSON.parse(deep(8)));
+    const error = await failure(asked(schema as never, {}, deep(40)));
+    expect(JSON.stringify(error.issues)).toContain("refer to each other too often");
+    const list = { type: "array", items: { $ref: "#/$defs/n" }, $defs: { n: { type: "number" } } };
+    const numbers = Array(200_000).fill(1);
+    expect((await asked(list as never, {}, JSON.stringify(numbers))).value).toEqual(numbers);
+  });
+
   it("a schema that throws is a misfit, not a crash", async () => {
     const validate = () => Promise.reject(new Error("broken check"));
     const schema = { "~standard": { version: 1, vendor: "own", validate, jsonSchema: { input: () => SCHEMA } } };
@@ -232,6 +261,19 @@ describe("every kind of schema", () => {
     ],
     ["what would not be enforced: recursive", { items: { $recursiveRef: "#" } }, {}, /#\/items uses \$recursiveRef/],
     ["references that double", doubling(18), {}, /multiply/],
+    [
+      "a pattern that takes for ever",
+      { properties: { a: { pattern: "^(a+)+$" } } },
+      {},
+      /#\/properties\/a\/pattern: .*\^\(a\+\)\+\$ may take for ever/,
+    ],
+    [
+      "a pattern of keys that does",
+      { patternProperties: { "^(a|a)*$": {} } },
+      {},
+      /patternProperties: the pattern .* may take for ever/,
+    ],
+    ["a pattern of the fifth power", { pattern: "^.*a.*a.*a.*a.*a$" }, {}, /may take for ever/],
     ["a broken pattern", { type: "string", pattern: "(" }, {}, /can't be used/],
     ["no schema", "object", {}, /Standard Schema/],
     ["nothing", undefined, {}, /Standard Schema/],

@@ -1,5 +1,6 @@
 import { isFields, type Schema } from "./references.js";
 import { checkKeywords, partsOf } from "./schema-keywords.js";
+import { boundPatterns } from "./schema-pattern.js";
 import { createSizeCheck } from "./schema-size.js";
 
 /** Makes a compiled schema safe to use, or says why it can't be: what would else be found out in the middle of a call. */
@@ -22,22 +23,6 @@ export function boundIntegers(schemas: readonly (Schema | boolean)[]): void {
   }
 }
 
-/** Escapes of characters that need none, as other languages write them; with the flag `u` they are errors. */
-const NEEDLESS_ESCAPE = /\\([\s\S])/g;
-const NEEDS_NO_ESCAPE = /[!"#%&',:;<=>@_`~ ]/;
-
-/** A pattern as the validator can use it. Throws SyntaxError when it is none. */
-function usablePattern(pattern: string): string {
-  try {
-    new RegExp(pattern, "u");
-    return pattern;
-  } catch {
-    const plain = pattern.replace(NEEDLESS_ESCAPE, (pair, unit: string) => (NEEDS_NO_ESCAPE.test(unit) ? unit : pair));
-    new RegExp(plain, "u");
-    return plain;
-  }
-}
-
 interface Checks {
   readonly lookup: Lookup;
   readonly isDraft4: boolean;
@@ -54,11 +39,10 @@ function checkSchema(checks: Checks, schema: unknown, place: string): void {
   if (!isFields(schema) || checks.done.has(schema)) return;
   checks.done.add(schema);
   checkKeywords(schema, place, checks.isDraft4);
-  if (typeof schema.pattern === "string") schema.pattern = usablePattern(schema.pattern);
-  for (const pattern of Object.keys(schema.patternProperties ?? {})) new RegExp(pattern, "u");
   for (const part of partsOf(schema)) {
     checkSchema(checks, part.schema, [place, part.keyword, part.key].filter((step) => step !== "").join("/"));
   }
+  boundPatterns(schema, place);
   if (schema.$ref !== undefined) checkSchema(checks, targetIn(checks.lookup, schema), String(schema.$ref));
 }
 
