@@ -1,4 +1,5 @@
 import { SAMPLING_KEYS } from "../domain/chat.js";
+import { longestText } from "../domain/pattern-risk.js";
 import { type ProviderProfile, REFUSAL_CODES } from "../domain/profile.js";
 import { didYouMean } from "./did-you-mean.js";
 import { isPlainObject } from "./values.js";
@@ -90,7 +91,18 @@ function isJson(value: unknown, depth = 0): boolean {
 const text = accept((value) => typeof value === "string" && value !== "", "a text");
 const anyText = accept((value) => typeof value === "string", "a text, which may be empty");
 const flag = accept((value) => typeof value === "boolean", "true or false");
-const pattern = accept(isPattern, "a regular expression as a text");
+const anyPattern = accept(isPattern, "a regular expression as a text");
+
+/** It is tried on texts of a provider, which must not keep the process busy. */
+function pattern(value: unknown, place: string, found: ShapeProblem[]): void {
+  anyPattern(value, place, found);
+  if (!isPattern(value) || longestText(value as string, "i") !== undefined) return;
+  found.push({
+    problem: `has a pattern at ${place} that may take for ever: ${JSON.stringify(value)}`,
+    remedy:
+      "A repetition in it can read the same text in many ways; write it so that there is only one, as a+ instead of (a+)+.",
+  });
+}
 const number = accept((value) => typeof value === "number" && Number.isFinite(value), "a number");
 const count = accept((value) => Number.isSafeInteger(value) && (value as number) >= 1, "a whole number above 0");
 const wire = accept(
