@@ -3,7 +3,13 @@ import { type } from "arktype";
 import * as v from "valibot";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { type ChatRequest, type JsonSchema, RequestRejectedError, type ResultInvalidError } from "../src/index.js";
+import {
+  type ChatRequest,
+  type JsonSchema,
+  PricingTable,
+  RequestRejectedError,
+  type ResultInvalidError,
+} from "../src/index.js";
 import { call, replyOf, type Way } from "./support/calls.js";
 import { CANARY_KEY, caseClient, sourceOf } from "./support/case-client.js";
 import {
@@ -68,6 +74,40 @@ async function failure(work: Promise<unknown>): Promise<ResultInvalidError> {
   );
 }
 
+const EVERY_KEYWORD = {
+  $id: "https://example.com/s",
+  type: ["object", "null"],
+  properties: {
+    a: true,
+    b: { items: [{ minLength: 0 }], additionalItems: false },
+    c: { prefixItems: [true], items: {} },
+  },
+  patternProperties: { "^x-": { contains: {}, minContains: 0, maxContains: 1, uniqueItems: false, minItems: 0 } },
+  additionalProperties: { multipleOf: 0.5, minimum: 0, maximum: 9, exclusiveMinimum: -1, exclusiveMaximum: 9.5 },
+  required: ["a"],
+  propertyNames: { pattern: "^.", format: "regex", maxLength: 9 },
+  dependentRequired: { b: ["c"] },
+  dependentSchemas: { b: true },
+  dependencies: { b: ["a"], c: { type: "object" } },
+  allOf: [],
+  anyOf: [true],
+  oneOf: [{ not: false }],
+  if: { const: null },
+  // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
+  then: true,
+  else: { maxProperties: 9, minProperties: 0 },
+};
+
+/** A schema of a few lines that looks at one value 2^n times. */
+function doubling(levels: number): JsonSchema {
+  const $defs: Record<string, unknown> = { [`d${levels}`]: { type: "string" } };
+  for (let at = 0; at < levels; at += 1) {
+    const next = { $ref: `#/$defs/d${at + 1}` };
+    $defs[`d${at}`] = { allOf: [next, next] };
+  }
+  return { type: "object", properties: { a: { $ref: "#/$defs/d0" } }, $defs };
+}
+
 describe("every kind of schema", () => {
   const asked = async (schema: never, options = {}, answer = '{"a":1}') => {
     await using server = await startRecordingServer(replies(answer));
@@ -120,6 +160,55 @@ describe("every kind of schema", () => {
     await client.close();
   });
 
+  it.each([
+    ["recursion that goes deeper", { properties: { a: { type: "number" }, next: { $ref: "#" } } }],
+    [
+      "keys that are called like keywords",
+      { properties: { a: { type: "number" }, type: {}, $dynamicRef: {}, enum: {} } },
+    ],
+    ["notes that look like schemas", { type: "object", default: { type: 5 }, "x-note": { type: 5, properties: null } }],
+    [
+      "draft 4",
+      { $schema: "http://json-schema.org/draft-04/schema#", properties: { a: { minimum: 0, exclusiveMinimum: true } } },
+    ],
+    ["every kind of keyword", EVERY_KEYWORD],
+    [
+      "references to one part from many places",
+      { anyOf: Array(50).fill({ $ref: "#/$defs/a" }), $defs: { a: { type: "object" } } },
+    ],
+  ])("taken: %s", async (_, schema) => {
+    expect((await asked(schema as never)).value).toEqual({ a: 1 });
+  });
+
+  it("a text that is too long for its pattern doesn't fit, and says so", async () => {
+    const schema = { properties: { a: { type: "string", pattern: "a+b" } }, patternProperties: { y$: {} } };
+    expect((await asked(schema as never, {}, `{"a":"${"a".repeat(9_999)}b"}`)).value).toBeDefined();
+    const error = await failure(asked(schema as never, {}, `{"a":"${"a".repeat(10_000)}b"}`));
+    expect(error.issues).toContainEqual(
+      expect.objectContaining({ path: "a", expected: "a text of at most 10000 characters" }),
+    );
+    const key = await failure(asked(schema as never, {}, `{"${"x".repeat(10_001)}":1}`));
+    expect(JSON.stringify(key.issues)).toContain("at most 10000 characters");
+    expect((await asked({ properties: { a: { pattern: "b$" } } } as never, {}, '{"a":"ab"}')).value).toEqual({
+      a: "ab",
+    });
+    expect(await failure(asked({ properties: { a: { pattern: "^b" } } } as never, {}, '{"a":"ab"}'))).toMatchObject({
+      issues: [{ path: "a", expected: "a text that matches the pattern of the schema" }],
+    });
+  });
+
+  it("parts that refer to themselves several times are followed so far and no further", async () => {
+    const next = { anyOf: [{ $ref: "#/$defs/n" }, { $ref: "#/$defs/n" }] };
+    const schema = { ...next, $defs: { n: { type: "object", properties: { n: next } } } };
+    const deep = (levels: number): string => `${'{"n":'.repeat(levels)}{}${"}".repeat(levels)}`;
+    expect((await asked(schema as never, {}, deep(8))).value).toEqual(JSON.parse(deep(8)));
+    const error = await failure(asked(schema as never, {}, deep(40)));
+    expect(JSON.stringify(error.issues)).toContain("refer to each other too often");
+    const list = { type: "array", items: { $ref: "#/$defs/n" }, $defs: { n: { type: "number" } } };
+    const numbers = Array(200_000).fill(1);
+    expect((await asked(list as never, {}, JSON.stringify(numbers))).value).toEqual(numbers);
+  });
+
   it("a schema that throws is a misfit, not a crash", async () => {
     const validate = () => Promise.reject(new Error("broken check"));
     const schema = { "~standard": { version: 1, vendor: "own", validate, jsonSchema: { input: () => SCHEMA } } };
@@ -133,6 +222,58 @@ describe("every kind of schema", () => {
     ["what can't be JSON", z.object({ d: z.date() }), {}, /Date.*jsonSchema/],
     ["a reference that leads nowhere", { $ref: "#/$defs/none" }, {}, /#\/\$defs\/none/],
     ["a reference to somewhere else", { $ref: "https://example.com/s.json" }, {}, /example\.com/],
+    ["properties that are none", { type: "object", properties: null }, {}, /#\/properties must be an object/],
+    ["a key without a schema", { properties: { a: null } }, {}, /#\/properties must be/],
+    ["values that are no list", { properties: { a: { enum: 5 } } }, {}, /#\/properties\/a\/enum must be a list/],
+    ["no values at all", { enum: [] }, {}, /#\/enum must be a list of at least one value, not \[\]/],
+    ["alternatives that are no list", { anyOf: { type: "string" } }, {}, /#\/anyOf must be a list/],
+    ["no alternatives", { oneOf: [] }, {}, /#\/oneOf must be a list of at least one schema/],
+    ["a wrong schema behind a reference", { $ref: "#/x/y", x: { y: { items: 5 } } }, {}, /#\/x\/y\/items must be/],
+    [
+      "a wrong one in a list",
+      { prefixItems: [{ required: "zzz" }] },
+      {},
+      /#\/prefixItems\/0\/required must be a list of/,
+    ],
+    ["a count that is none", { minLength: "3" }, {}, /minLength must be a whole number/],
+    ["a bound that is none", { minimum: "3" }, {}, /minimum must be a number/],
+    ["a bound of draft 4", { exclusiveMinimum: true }, {}, /exclusiveMinimum must be a number \(.*draft 4/],
+    ["a flag that is none", { uniqueItems: "yes" }, {}, /uniqueItems must be true or false/],
+    ["a pattern that is no text", { pattern: 5 }, {}, /pattern must be a text/],
+    ["a reference that is no text", { $ref: 5 }, {}, /\$ref must be a text/],
+    ["a misspelt type", { properties: { a: { type: "objekt" } } }, {}, /#\/properties\/a\/type: "objekt" is no type/],
+    ["a reference to itself", { allOf: [{ $ref: "#" }] }, {}, /leads back to itself/],
+    [
+      "references in a circle",
+      {
+        type: "object",
+        properties: { a: { $ref: "#/$defs/x" } },
+        $defs: { x: { $ref: "#/$defs/y" }, y: { not: { $ref: "#/$defs/x" } } },
+      },
+      {},
+      /leads back to itself/,
+    ],
+    [
+      "what would not be enforced: dynamic",
+      { properties: { a: { $dynamicRef: "#x" } }, $defs: { q: { $dynamicAnchor: "x", type: "string" } } },
+      {},
+      /#\/properties\/a uses \$dynamicRef/,
+    ],
+    ["what would not be enforced: recursive", { items: { $recursiveRef: "#" } }, {}, /#\/items uses \$recursiveRef/],
+    ["references that double", doubling(18), {}, /multiply/],
+    [
+      "a pattern that takes for ever",
+      { properties: { a: { pattern: "^(a+)+$" } } },
+      {},
+      /#\/properties\/a\/pattern: .*\^\(a\+\)\+\$ may take for ever/,
+    ],
+    [
+      "a pattern of keys that does",
+      { patternProperties: { "^(a|a)*$": {} } },
+      {},
+      /patternProperties: the pattern .* may take for ever/,
+    ],
+    ["a pattern of the fifth power", { pattern: "^.*a.*a.*a.*a.*a$" }, {}, /may take for ever/],
     ["a broken pattern", { type: "string", pattern: "(" }, {}, /can't be used/],
     ["no schema", "object", {}, /Standard Schema/],
     ["nothing", undefined, {}, /Standard Schema/],
@@ -466,7 +607,44 @@ describe("asking again", () => {
     const { client } = clientFor(server, { stream: false }, { pricing });
     const got = await client.structured(hi, SCHEMA);
     expect(got.usage).toMatchObject({ promptTokens: 10, completionTokens: 6, totalTokens: 16, source: "measured" });
-    expect(got.cost).toBeCloseTo(16e-9, 12);
+    expect(got.cost).toBe(16e-9);
+    await client.close();
+  });
+
+  const image = { type: "image_url", image_url: { url: "data:image/png;base64,iVBORw0KGgo=" } };
+  const withImage = { messages: [{ role: "user", content: [{ type: "text", text: "q" }, image] }] };
+  const noUsage = (content: string) => ({
+    choices: [{ index: 0, message: { role: "assistant", content }, finish_reason: "stop" }],
+  });
+
+  it.each([
+    ["images", withImage, replies("no", "no", '{"a":1}')],
+    ["no usage reported", hi, replies(noUsage("no"), noUsage("no"), noUsage('{"a":1}'))],
+    ["attempts that were retried", hi, replies("no", ended("", "stop"), 500, '{"a":1}')],
+    ["useless to the end", hi, replies("no")],
+    ["a refusal at the end", hi, replies("no", ended("", "stop", { refusal: "I won't" }))],
+    ["a source that fails at the end", hi, replies("no", "no", 401)],
+  ])("they are the sum over the rows, to the last nano-unit: %s", async (_, request, respond) => {
+    await using server = await startRecordingServer(respond);
+    const prices = { inputPer1M: 10_000, outputPer1M: 10_000, perImage: 0.1 };
+    const pricing = new PricingTable({ [sourceOf("s_1", "").model]: prices });
+    const options = { pricing, retry: { maxAttempts: 3, backoffBaseMs: 1, backoffMaxMs: 1 } };
+    const { client, recorder } = clientFor(server, { profile: OBJECT_ONLY, stream: false }, options);
+    const got = await client.structured(request as ChatRequest, SCHEMA).catch((error) => error.details);
+    await client.close();
+    const billed = recorder.rows.filter(({ promptTokens }) => promptTokens !== null);
+    expect(billed.length).toBeGreaterThan(1);
+    expect(got.cost).toBe(Number(billed.reduce((sum, row) => sum + row.costNanos!, 0n)) / 1e9);
+    expect(got.usage.promptTokens).toBe(billed.reduce((sum, row) => sum + row.promptTokens!, 0));
+    expect(got.usage.completionTokens).toBe(billed.reduce((sum, row) => sum + row.completionTokens!, 0));
+  });
+
+  it("a price that is unknown for one of them leaves the sum unknown", async () => {
+    let turn = 0;
+    const pricing = { costNanos: () => (++turn === 1 ? null : 5n) };
+    await using server = await startRecordingServer(replies("no", '{"a":1}'));
+    const { client } = clientFor(server, {}, { pricing });
+    expect((await client.structured(hi, SCHEMA)).cost).toBeNull();
     await client.close();
   });
 

@@ -484,6 +484,26 @@ describe("profiles of one's own", () => {
   });
 });
 
+test("a pattern that may take for ever is refused, wherever it stands", () => {
+  const models = "^(a+)+$";
+  const profile = {
+    extends: "openai",
+    errorRules: [
+      { words: "^(a|a)*$", becomes: "overloaded" },
+      { words: "rate.*limit.*exceeded", becomes: "overloaded" },
+    ],
+    thinking: [{ models, on: {} }],
+    parameters: [{ models, names: {} }],
+  };
+  const source = { name: "a", baseUrl: "http://127.0.0.1/v1", apiKey: "none", model: "m" };
+  const make = () => new GatewayClient({ scope: "LLM", sources: [{ ...source, profile: profile as never }] });
+  const found = problemsOf(make).map(({ problem }) => problem);
+  expect(found).toHaveLength(3);
+  for (const place of ["errorRules[0].words", "thinking[0].models", "parameters[0].models"]) {
+    expect(found.join("\n")).toContain(`has a pattern at ${place} that may take for ever`);
+  }
+});
+
 function problemsOf(make: () => unknown) {
   try {
     make();

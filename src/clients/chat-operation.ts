@@ -215,7 +215,7 @@ function responseText(content: string, toolCalls: readonly ToolCall[]): string |
 }
 
 /** The provider reported no usage: counted from the actual texts and marked (spec 02 §3). EST_TOKENS never gets here. */
-export function estimatedUsage(
+function estimatedUsage(
   promptTokens: number,
   reply: { content: string; thinking: string; toolCalls: readonly ToolCall[] },
 ): Usage {

@@ -2,6 +2,7 @@ import { checkThinking, THINKING_ACCEPTED } from "../config/thinking-value.js";
 import { type ChatRequest, SAMPLING_KEYS, type Thinking } from "../domain/chat.js";
 import { RequestRejectedError } from "../errors.js";
 import type { Cancellation } from "../governance/cancellation.js";
+import type { Ledger } from "../governance/operation.js";
 
 /**
  * One call as it was when it was made: every field read once and checked, in one fixed shape, so that whatever the
@@ -14,6 +15,9 @@ export interface CheckedRequest extends ChatRequest {
   /** Some message holds a list of parts. */
   readonly hasParts: boolean;
   readonly images: number;
+  /** Set by the client where it makes several calls of one request. */
+  readonly ledger?: Ledger;
+  readonly wholeDeadlineMs?: number;
 }
 
 /**

@@ -52,7 +52,9 @@ export function createEmbedder(
         ...checked,
         ...(stop === undefined ? {} : { signal: stop }),
         // The deadline is that of the whole: a later batch gets what is left.
-        ...(endsAtMs === undefined ? {} : { deadlineMs: Math.max(0, endsAtMs - runtime.now()) }),
+        ...(endsAtMs === undefined
+          ? {}
+          : { deadlineMs: Math.max(0, endsAtMs - runtime.now()), wholeDeadlineMs: deadlineMs! }),
       });
       return { governed, answered: await governed.ended };
     }

@@ -1,12 +1,8 @@
-import type { ChatResponse } from "../domain/chat.js";
-import { estimatePromptTokens } from "../domain/estimate.js";
 import type { Usage } from "../domain/usage.js";
-import type { ResultInvalidError } from "../errors.js";
-import type { GovernEnvironment } from "../governance/call.js";
-import { estimatedUsage } from "./chat-operation.js";
-import type { CheckedRequest } from "./chat-request.js";
+import type { Ledger } from "../governance/operation.js";
 
 const NANOS_PER_UNIT = 1e9;
+
 const NOTHING: Usage = {
   promptTokens: 0,
   completionTokens: 0,
@@ -31,45 +27,23 @@ function added(a: Usage, b: Usage): Usage {
   };
 }
 
-/** What the asks of one `structured()` call took together, the useless ones included. */
-export class Spent {
-  readonly #environment: GovernEnvironment;
+/** What all attempts of one `structured()` call took together, as their rows say it: useless and failed ones included. */
+export class Spent implements Ledger {
   #usage = NOTHING;
-  #cost: number | null = 0;
+  /** Whole nano-units: fractions of a unit don't add up. null = unknown for one of them. */
+  #costNanos: bigint | null = 0n;
 
-  constructor(environment: GovernEnvironment) {
-    this.#environment = environment;
+  get isNothing(): boolean {
+    return this.#usage === NOTHING;
   }
 
-  addReply({ usage, cost, cacheHit }: ChatResponse): void {
-    this.#add(cacheHit ? NOTHING : usage, cost);
-  }
-
-  addInvalid({ partial, rawText, sourceName }: ResultInvalidError, { messages, tools }: CheckedRequest): void {
-    const reply = partial ?? { content: rawText, thinking: "", toolCalls: [] };
-    const reported = partial?.usage as Usage | null | undefined;
-    const usage = reported ?? estimatedUsage(estimatePromptTokens(messages, tools), reply);
-    this.#add(usage, this.#costOf(usage, sourceName));
+  book(usage: Usage, costNanos: bigint | null): void {
+    this.#usage = added(this.#usage, usage);
+    const isKnown = this.#costNanos !== null && typeof costNanos === "bigint";
+    this.#costNanos = isKnown ? this.#costNanos! + costNanos : null;
   }
 
   total(): { readonly usage: Usage; readonly cost: number | null } {
-    return { usage: this.#usage, cost: this.#cost };
-  }
-
-  #add(usage: Usage, cost: number | null): void {
-    this.#usage = added(this.#usage, usage);
-    this.#cost = this.#cost === null || cost === null ? null : this.#cost + cost;
-  }
-
-  #costOf(usage: Usage, sourceName: string | undefined): number | null {
-    const { pricing, config } = this.#environment;
-    const source = config.sources.find(({ name }) => name === sourceName);
-    if (pricing === null || source === undefined) return null;
-    try {
-      const nanos = pricing.costNanos(source.model, usage, source.provider);
-      return nanos === null ? null : Number(nanos) / NANOS_PER_UNIT;
-    } catch {
-      return null;
-    }
+    return { usage: this.#usage, cost: this.#costNanos === null ? null : Number(this.#costNanos) / NANOS_PER_UNIT };
   }
 }

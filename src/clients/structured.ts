@@ -1,6 +1,6 @@
 import type { ChatRequest, ChatResponse } from "../domain/chat.js";
 import type { StructuredCall, StructuredOptions, StructuredReply } from "../domain/structured.js";
-import { RequestRejectedError, ResultInvalidError, type SourceReasonDetail } from "../errors.js";
+import { PolyGatewayError, RequestRejectedError, ResultInvalidError, type SourceReasonDetail } from "../errors.js";
 import type { GovernEnvironment } from "../governance/call.js";
 import type { Incapable } from "../governance/operation.js";
 import type { AnswerIssue } from "../structured/issues.js";
@@ -60,29 +60,27 @@ async function askUntilFit(
   const { runtime, config } = environment;
   const startedMs = runtime.now();
   const limitMs = request.deadlineMs ?? config.deadlineMs;
-  const spent = new Spent(environment);
-  let ask = request;
+  const spent = new Spent();
+  let ask: CheckedRequest = { ...request, ledger: spent };
   let format = plan.format;
-  let cut: ResultInvalidError | null = null;
+  let last: ResultInvalidError | null = null;
   for (let asks = 1; ; asks += 1) {
     try {
       const reply = await answer(ask, pool, format, key);
-      spent.addReply(reply);
       return { value: reply.parsed, reply, asks, ...spent.total() };
     } catch (error) {
       // The caller's own reason is his, whatever it is.
       if (request.signal?.aborted === true && error === request.signal.reason) throw error;
       // The model can't give more: what it said within its limit is the result.
-      if (cut !== null && isBudgetRefusal(error)) throw lastWord(cut, asks, spent, error);
-      if (!ResultInvalidError.isInstance(error)) throw error;
-      spent.addInvalid(error, ask);
+      if (last?.code === "truncated" && isBudgetRefusal(error)) throw lastWord(last, asks, spent, error);
+      if (!ResultInvalidError.isInstance(error)) throw otherEnd(error, last, asks, spent);
       const next = asks > plan.maxReasks ? null : nextAsk(request, ask, error, plan);
       if (next === null) throw lastWord(error, asks, spent);
-      cut = error.code === "truncated" ? error : null;
+      last = error;
       format = { ...format, ladder: format.ladder.again() };
       // The deadline is one for all asks.
       const leftMs = limitMs === undefined ? undefined : Math.max(0, limitMs - (runtime.now() - startedMs));
-      ask = leftMs === undefined ? next : { ...next, deadlineMs: leftMs };
+      ask = leftMs === undefined ? next : { ...next, deadlineMs: leftMs, wholeDeadlineMs: limitMs! };
     }
   }
 }
@@ -105,20 +103,24 @@ function nextAsk(
 }
 
 function lastWord(error: ResultInvalidError, asks: number, spent: Spent, cause?: RequestRejectedError): unknown {
-  const { message, code, sourceName, statusCode, rawText, issues, partial, details } = error;
   const times = asks === 1 ? "1 ask" : `${asks} asks`;
   const why = cause === undefined ? "" : `; more tokens were refused: ${cause.message}`;
-  return new ResultInvalidError(`${message} (after ${times}${why})`, {
-    code,
-    operation: "chat",
-    rawText,
-    issues,
-    details: { ...details, asks, ...spent.total() },
-    ...(sourceName === undefined ? {} : { sourceName }),
-    ...(statusCode === undefined ? {} : { statusCode }),
-    ...(partial === undefined ? {} : { partial }),
-    ...(cause === undefined ? {} : { cause }),
-  });
+  return retold(error, `${error.message} (after ${times}${why})`, asks, spent, cause);
+}
+
+/** An end that is no answer: it tells besides what was asked and paid before, and why that didn't do. */
+function otherEnd(error: unknown, last: ResultInvalidError | null, asks: number, spent: Spent): unknown {
+  if (!PolyGatewayError.isInstance(error) || (last === null && spent.isNothing)) return error;
+  const before = last === null ? "" : ` (in ask ${asks}; the answer before it: ${last.message})`;
+  return retold(error, error.message + before, asks, spent, last ?? error.cause);
+}
+
+type ErrorKind = new (message: string, options: object) => PolyGatewayError;
+
+/** A new error of the same kind and with the same facts, since others may have been given this one. */
+function retold(error: PolyGatewayError, message: string, asks: number, spent: Spent, cause: unknown): unknown {
+  const details = { ...error.details, asks, ...spent.total() };
+  return new (error.constructor as ErrorKind)(message, { ...error, operation: "chat", details, cause });
 }
 
 type Members = Pick<AbleSources, "sources" | "candidates">;

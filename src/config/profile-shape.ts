@@ -1,4 +1,5 @@
 import { SAMPLING_KEYS } from "../domain/chat.js";
+import { longestText } from "../domain/pattern-risk.js";
 import { type ProviderProfile, REFUSAL_CODES } from "../domain/profile.js";
 import { showWord } from "../domain/secret.js";
 import { canCarryKey } from "./header-names.js";
@@ -35,7 +36,22 @@ const flag: Shape = {
     found.push({ place, isFlag: true, problem: `has a wrong value at ${place}`, remedy });
   },
 };
-const pattern = accept(isPattern, "a regular expression as a text");
+const anyPattern = accept(isPattern, "a regular expression as a text");
+
+/** It is tried on texts of a provider, which must not keep the process busy. */
+const pattern: Shape = {
+  accepted: anyPattern.accepted,
+  judge: (value, place, found) => {
+    anyPattern.judge(value, place, found);
+    if (!isPattern(value) || longestText(value as string, "i") !== undefined) return;
+    found.push({
+      place,
+      problem: `has a pattern at ${place} that may take for ever: ${JSON.stringify(value)}`,
+      remedy:
+        "A repetition in it can read the same text in many ways; write it so that there is only one, as a+ instead of (a+)+.",
+    });
+  },
+};
 const number = accept((value) => typeof value === "number" && Number.isFinite(value), "a number");
 const count = accept((value) => Number.isSafeInteger(value) && (value as number) >= 1, "a whole number above 0");
 const wire = accept(

@@ -29,9 +29,9 @@ export interface StructuredReply<Value> {
   readonly reply: ChatResponse;
   /** Governed calls this took, the one that answered included. */
   readonly asks: number;
-  /** Sum over all asks; an answer from the cache used none. */
+  /** Sum over all attempts of all asks, failed ones included, as their rows say it; an answer from the cache used none. */
   readonly usage: Usage;
-  /** Sum over all asks, in the price table's currency; null = unknown for at least one of them. */
+  /** Sum over the same, exact to the nano-unit, in the price table's currency; null = unknown for one of them. */
   readonly cost: number | null;
 }
 

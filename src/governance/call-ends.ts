@@ -142,7 +142,8 @@ export function stalled(call: Call, nowMs: number, snapshot: readonly SourceSnap
 }
 
 export function deadlinePassed(call: Call): AllSourcesExhausted {
-  const lengthMs = call.options.deadlineMs ?? call.environment.config.deadlineMs;
+  const { wholeDeadlineMs, deadlineMs } = call.options;
+  const lengthMs = wholeDeadlineMs ?? deadlineMs ?? call.environment.config.deadlineMs;
   const text = `the deadline of ${lengthMs} ms passed after ${attemptsText(call)}`;
   return exhausted(call, "deadline_exceeded", { retryAfterMs: 0, sources: waitedFor(call), text });
 }

@@ -99,14 +99,23 @@ export interface Governed<Value, Completion> {
   readonly ended: Answered<Completion> | Promise<Answered<Completion>>;
 }
 
+/** Is told what each attempt of a call was booked with, as its row says it. */
+export interface Ledger {
+  book(usage: Usage, costNanos: bigint | null): void;
+}
+
 /** The caller's wishes for one call. */
 export interface CallOptions {
   readonly signal?: AbortSignal;
   /** Our own code's way to leave, e.g. when the consumer of a stream does. */
   readonly cancellation?: Cancellation;
   readonly deadlineMs?: number;
+  /** What texts call the deadline, where `deadlineMs` is only what is left of one. Default: `deadlineMs`. */
+  readonly wholeDeadlineMs?: number;
   readonly priority?: number;
   readonly failover?: "on" | "off";
   readonly sessionId?: string;
   readonly parentCallId?: string;
+  /** Default: nobody asks. */
+  readonly ledger?: Ledger;
 }

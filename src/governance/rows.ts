@@ -31,6 +31,7 @@ export function recordAnswer(attempt: Attempt, facts: ReplyFacts, costNanos: big
   row.statusCode = facts.statusCode;
   row.finishReason = facts.finishReason;
   row.final = true;
+  attempt.call.options.ledger?.book(facts.usage, costNanos);
   return write(attempt.call, row);
 }
 
@@ -47,6 +48,7 @@ export function recordFailure(
     row.response = partial.response;
     row.thinking = partial.thinking;
     row.costNanos = costOf(attempt, partial.usage);
+    attempt.call.options.ledger?.book(partial.usage, row.costNanos);
   }
   row.latencyMs = attempt.runtime.now() - attempt.startedMs;
   row.ttftMs = attempt.firstTokenMs;

@@ -1,6 +1,11 @@
+import { isFields, type Schema } from "./references.js";
+import { checkKeywords, partsOf } from "./schema-keywords.js";
+import { boundPatterns } from "./schema-pattern.js";
+import { createSizeCheck } from "./schema-size.js";
+
 /** Makes a compiled schema safe to use, or says why it can't be: what would else be found out in the middle of a call. */
 
-export type Schema = Record<string, unknown>;
+export type Draft = "4" | "7" | "2019-09" | "2020-12";
 export type Lookup = Record<string, Schema | boolean>;
 
 /** A whole number that JSON.parse can't hold exactly has become another one. */
@@ -18,44 +23,34 @@ export function boundIntegers(schemas: readonly (Schema | boolean)[]): void {
   }
 }
 
-/** Escapes of characters that need none, as other languages write them; with the flag `u` they are errors. */
-const NEEDLESS_ESCAPE = /\\([\s\S])/g;
-const NEEDS_NO_ESCAPE = /[!"#%&',:;<=>@_`~ ]/;
-
-/** A pattern as the validator can use it. Throws SyntaxError when it is none. */
-function usablePattern(pattern: string): string {
-  try {
-    new RegExp(pattern, "u");
-    return pattern;
-  } catch {
-    const plain = pattern.replace(NEEDLESS_ESCAPE, (pair, unit: string) => (NEEDS_NO_ESCAPE.test(unit) ? unit : pair));
-    new RegExp(plain, "u");
-    return plain;
-  }
+interface Checks {
+  readonly lookup: Lookup;
+  readonly isDraft4: boolean;
+  readonly done: Set<Schema>;
 }
 
-/** Throws Error. */
-const TYPES: ReadonlySet<unknown> = new Set(["object", "array", "string", "number", "integer", "boolean", "null"]);
-
-/** A misspelt type would fit nothing, which only shows when the answers have been paid. */
-function checkType(type: unknown): void {
-  if (type === undefined) return;
-  const unknown = [type].flat().find((name) => !TYPES.has(name));
-  if (unknown === undefined) return;
-  throw new Error(`${JSON.stringify(unknown)} is no type of JSON Schema; there are ${[...TYPES].join(", ")}`);
+function targetIn(lookup: Lookup, schema: Schema): Schema | boolean {
+  const target = lookup[(schema as { __absolute_ref__?: string }).__absolute_ref__ ?? ""];
+  if (target !== undefined) return target;
+  throw new Error(`$ref ${JSON.stringify(schema.$ref)} leads nowhere; only references within the schema are followed`);
 }
 
-export function checkSchemas(lookup: Lookup): void {
-  for (const schema of Object.values(lookup)) {
-    if (typeof schema !== "object" || schema === null) continue;
-    const reference = (schema as { __absolute_ref__?: string }).__absolute_ref__;
-    if (reference !== undefined && lookup[reference] === undefined) {
-      throw new Error(
-        `$ref ${JSON.stringify(schema.$ref)} leads nowhere; only references within the schema are followed`,
-      );
-    }
-    checkType(schema.type);
-    if (typeof schema.pattern === "string") schema.pattern = usablePattern(schema.pattern);
-    for (const pattern of Object.keys(schema.patternProperties ?? {})) new RegExp(pattern, "u");
+function checkSchema(checks: Checks, schema: unknown, place: string): void {
+  if (!isFields(schema) || checks.done.has(schema)) return;
+  checks.done.add(schema);
+  checkKeywords(schema, place, checks.isDraft4);
+  for (const part of partsOf(schema)) {
+    checkSchema(checks, part.schema, [place, part.keyword, part.key].filter((step) => step !== "").join("/"));
   }
+  boundPatterns(schema, place);
+  if (schema.$ref !== undefined) checkSchema(checks, targetIn(checks.lookup, schema), String(schema.$ref));
+}
+
+/** Throws Error. What no reference leads to and no keyword holds is a note of the author's, whatever it looks like. */
+export function checkSchemas(root: Schema | boolean, lookup: Lookup, draft: Draft): void {
+  const targetOf = (schema: Schema): Schema | boolean => targetIn(lookup, schema);
+  const checkSize = createSizeCheck(targetOf, draft === "4" || draft === "7");
+  const done = new Set<Schema>();
+  checkSchema({ lookup, isDraft4: draft === "4", done }, root, "#");
+  for (const schema of done) checkSize(schema);
 }

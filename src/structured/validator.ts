@@ -1,6 +1,7 @@
 import { createRequire } from "node:module";
 import { type AnswerIssue, issueAt } from "./issues.js";
-import { boundIntegers, checkSchemas, type Lookup, type Schema } from "./schema-check.js";
+import type { Schema } from "./references.js";
+import { boundIntegers, checkSchemas, type Draft, type Lookup } from "./schema-check.js";
 import { collectIssues, mismatchesOf, type SchemaError, type TypeMismatch } from "./schema-issues.js";
 import { isContainer } from "./strict-json.js";
 
@@ -15,8 +16,6 @@ export interface Validator {
   /** null = it fits. Never throws. */
   check(value: unknown): Misfit | null;
 }
-
-type Draft = "4" | "7" | "2019-09" | "2020-12";
 
 interface SchemaModule {
   dereference(schema: Schema | boolean): Lookup;
@@ -64,6 +63,51 @@ function exceeds(root: unknown, longest: number, most: number): boolean {
   return false;
 }
 
+/** References that are followed for one answer, however small, and for each value in it. */
+const MIN_STEPS = 100_000;
+const STEPS_PER_NODE = 100;
+
+class TooManySteps extends Error {}
+
+function nodesIn(root: unknown): number {
+  const open: unknown[] = [root];
+  let nodes = 1;
+  while (open.length > 0) {
+    const inner = Object.values(open.pop() as object);
+    nodes += inner.length;
+    for (const one of inner) if (isContainer(one)) open.push(one);
+  }
+  return nodes;
+}
+
+/**
+ * Counts the references that a validation follows: a part that refers to itself several times doubles the work with each
+ * level of an answer, and only references can make it more than schema times answer.
+ */
+function countingLookup(lookup: Lookup) {
+  let steps = 0;
+  let most = MIN_STEPS;
+  let checked: unknown;
+  const counting = new Proxy(lookup, {
+    get(target, uri: string) {
+      steps += 1;
+      if (steps > most) {
+        most = Math.max(MIN_STEPS, STEPS_PER_NODE * (isContainer(checked) ? nodesIn(checked) : 1));
+        if (steps > most) throw new TooManySteps("its parts refer to each other too often");
+      }
+      return target[uri];
+    },
+  });
+  return {
+    lookup: counting,
+    begin(value: unknown): void {
+      steps = 0;
+      most = MIN_STEPS;
+      checked = value;
+    },
+  };
+}
+
 /** Throws Error when the schema itself is unusable. The given object is not touched. */
 export function compileSchema(given: unknown): Validator {
   const { dereference, validate } = schemaModule();
@@ -74,15 +118,17 @@ export function compileSchema(given: unknown): Validator {
   }
   const draft = draftOf(schema);
   const lookup = dereference(schema);
-  checkSchemas(lookup);
+  checkSchemas(schema, lookup, draft);
   boundIntegers(Object.values(lookup));
+  const counter = countingLookup(lookup);
   const comparesItems = text.includes('"uniqueItems":true');
 
   function misfit(value: unknown, first: SchemaError[]): Misfit {
     let errors = first;
     if (!exceeds(value, MAX_COLLECTED_NODES, MAX_COLLECTED_NODES)) {
       try {
-        errors = validate(value, schema, draft, lookup, false).errors;
+        counter.begin(value);
+        errors = validate(value, schema, draft, counter.lookup, false).errors;
       } catch {
         // More errors than can be joined: the first ones will do.
       }
@@ -101,7 +147,8 @@ export function compileSchema(given: unknown): Validator {
         return { issues: [issueAt(value, [], expected)], mismatches: [] };
       }
       try {
-        const { valid, errors } = validate(value, schema, draft, lookup, true);
+        counter.begin(value);
+        const { valid, errors } = validate(value, schema, draft, counter.lookup, true);
         return valid ? null : misfit(value, errors);
       } catch (error) {
         const why = error instanceof RangeError ? "it is nested too deep" : (error as Error).message;

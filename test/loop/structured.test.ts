@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ResultInvalidError } from "../../src/errors.js";
+import { AllSourcesExhausted, RequestRejectedError, ResultInvalidError } from "../../src/errors.js";
 import type { ChatAttempt } from "../../src/ports/transport.js";
 import { OBJECT_ONLY, PROMPT_ONLY } from "../support/weak-profiles.js";
 import {
@@ -75,10 +75,54 @@ describe.each(GOVERNOR_KINDS)("structured() on the loop (%s governor)", (governo
     await expectNothingLeft({ kernel, client, transport });
   });
 
+  it("what was paid and why it went on is told by an end that is no answer", async () => {
+    const { kernel, client, transport } = answering(["no"]);
+    const error = await failureOf(kernel, client.structured({ ...hi, deadlineMs: 250 }, schema, { maxReasks: 50 }));
+    expect(error).toBeInstanceOf(AllSourcesExhausted);
+    expect(error).toMatchObject({
+      reason: "deadline_exceeded",
+      scope: "LLM",
+      details: { asks: 3, cost: 4, usage: { totalTokens: 20 } },
+      cause: { code: "malformed", rawText: "no" },
+    });
+    expect((error as Error).cause).toBeInstanceOf(ResultInvalidError);
+    expect((error as Error).message).toMatch(/the deadline of 250 ms passed after 1 attempt \(in ask 3; .*JSON/);
+    await expectNothingLeft({ kernel, client, transport });
+  });
+
+  it.each([
+    ["a source failure", () => serverError(), AllSourcesExhausted, "retry_exhausted"],
+    [
+      "a refusal",
+      () => new RequestRejectedError("s_1 refuses", { code: "context_length", details: { limit: 5 } }),
+      RequestRejectedError,
+      "context_length",
+    ],
+  ])("so does %s on a later ask", async (_, fault, kind, code) => {
+    const { kernel, client } = simulate({
+      script: (_send, n) => (n === 1 ? { afterMs: 1, content: "no", totalTokens: 10 } : { afterMs: 1, error: fault() }),
+      options: { pricing: { costNanos: () => 2_000_000_000n }, retry: { maxAttempts: 1 } },
+    });
+    const error = await failureOf(kernel, client.structured(hi, schema));
+    expect(error).toBeInstanceOf(kind);
+    const details = { asks: 2, cost: 2, usage: { totalTokens: 10 }, ...(code === "context_length" && { limit: 5 }) };
+    expect(error).toMatchObject({ code, operation: "chat", details, cause: { rawText: "no" } });
+  });
+
+  it("a first ask that fails tells its own end", async () => {
+    const { kernel, client } = simulate({
+      script: () => ({ afterMs: 1, error: serverError() }),
+      options: { retry: { maxAttempts: 1 } },
+    });
+    const error = (await failureOf(kernel, client.structured(hi, schema))) as Error;
+    expect(error).toMatchObject({ code: "retry_exhausted", cause: { code: "upstream_error" } });
+    expect(error).not.toHaveProperty("details");
+  });
+
   it("so does the scope's own deadline", async () => {
     const { kernel, client, transport } = answering(["no"], { deadlineMs: 250 });
     const error = await failureOf(kernel, client.structured(hi, schema, { maxReasks: 50 }));
-    expect(error).toMatchObject({ reason: "deadline_exceeded" });
+    expect(error).toMatchObject({ reason: "deadline_exceeded", message: expect.stringContaining("of 250 ms") });
     expect(transport.sends).toHaveLength(3);
   });
 

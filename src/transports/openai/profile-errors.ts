@@ -1,4 +1,4 @@
-import { patternOf } from "../../domain/model-pattern.js";
+import { longestTextOf, patternOf } from "../../domain/model-pattern.js";
 import type { ErrorRule, ProviderProfile } from "../../domain/profile.js";
 import type { ErrorCode } from "../../errors.js";
 import type { HeaderLookup } from "../retry-after.js";
@@ -12,9 +12,6 @@ interface ProfileView {
   readonly header: HeaderLookup;
 }
 
-/** Wording stands at the beginning; the bound keeps hostile bodies cheap. */
-const MAX_SCAN_UNITS = 16_384;
-
 function fits(rule: ErrorRule, { status, codes, subject, text, header }: ProfileView): boolean {
   if (rule.statuses !== undefined && !rule.statuses.includes(status)) return false;
   if (rule.codes !== undefined && !rule.codes.some((code) => codes.includes(code))) return false;
@@ -22,8 +19,10 @@ function fits(rule: ErrorRule, { status, codes, subject, text, header }: Profile
     return false;
   }
   if (rule.words === undefined) return true;
+  // Wording stands at the beginning; the bound keeps hostile bodies cheap.
+  const longest = longestTextOf(rule.words);
   const pattern = patternOf(rule.words);
-  return pattern.test(subject) || pattern.test(text.slice(0, MAX_SCAN_UNITS));
+  return pattern.test(subject.slice(0, longest)) || pattern.test(text.slice(0, longest));
 }
 
 /** Our code by the profile; undefined = it says nothing about this refusal. */
