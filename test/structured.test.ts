@@ -223,10 +223,11 @@ describe("every kind of schema", () => {
     ["a reference that leads nowhere", { $ref: "#/$defs/none" }, {}, /#\/\$defs\/none/],
     ["a reference to somewhere else", { $ref: "https://example.com/s.json" }, {}, /example\.com/],
     ["properties that are none", { type: "object", properties: null }, {}, /#\/properties must be an object/],
-    ["a key without a schema", { properties: { a: null } }, {}, /#\/properties must be/],
+    ["a key without a schema", { properties: { a: null } }, {}, /#\/properties\/a must be a schema/],
     ["values that are no list", { properties: { a: { enum: 5 } } }, {}, /#\/properties\/a\/enum must be a list/],
     ["no values at all", { enum: [] }, {}, /#\/enum must be a list of at least one value, not \[\]/],
     ["alternatives that are no list", { anyOf: { type: "string" } }, {}, /#\/anyOf must be a list/],
+    ["an alternative that is none", { anyOf: [true, 5] }, {}, /#\/anyOf\/1 must be a schema .*, not 5/],
     ["no alternatives", { oneOf: [] }, {}, /#\/oneOf must be a list of at least one schema/],
     ["a wrong schema behind a reference", { $ref: "#/x/y", x: { y: { items: 5 } } }, {}, /#\/x\/y\/items must be/],
     [

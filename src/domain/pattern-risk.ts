@@ -259,7 +259,7 @@ export function patternRisk(source: string, flags: string): PatternRisk {
 }
 
 /** Characters of a text, by the power with which the time may grow: some hundred million steps. */
-const MAX_CHARACTERS: readonly number[] = [10_000, 10_000, 10_000, 2_000, 400];
+const MAX_CHARACTERS: readonly number[] = [10_000, 10_000, 10_000, 1_000, 200];
 
 /** How long a text may be that is tried on this pattern; undefined = no length makes it safe. */
 export function longestText(source: string, flags: string): number | undefined {

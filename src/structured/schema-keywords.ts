@@ -99,6 +99,15 @@ function shown(value: unknown): string {
   return text.length > 60 ? `${text.slice(0, 60)}…` : text;
 }
 
+const OF_SCHEMAS: ReadonlySet<Kind> = new Set(["schemas", "some schemas", "named schemas"]);
+
+/** The one among several that is no schema. */
+function wrongSchema(kind: Kind, value: unknown): [key?: string, wrong?: unknown] {
+  const isSeveral = OF_SCHEMAS.has(kind) && Array.isArray(value) === (kind !== "named schemas");
+  if (!isSeveral || typeof value !== "object") return [];
+  return Object.entries(value ?? {}).find(([, one]) => !isSchema(one)) ?? [];
+}
+
 /** Throws Error that names the place and what must stand there. */
 export function checkKeywords(schema: Schema, place: string, isDraft4: boolean): void {
   const unenforced = NOT_ENFORCED.find((keyword) => schema[keyword] !== undefined);
@@ -112,6 +121,8 @@ export function checkKeywords(schema: Schema, place: string, isDraft4: boolean):
       const unknown = [value].flat().find((name) => !TYPES.has(name));
       throw new Error(`${place}/type: ${shown(unknown ?? value)} is no type of JSON Schema; it must be ${WORDS.type}`);
     }
+    const [key, wrong] = wrongSchema(kind, value);
+    if (key !== undefined) throw new Error(`${place}/${keyword}/${key} must be ${WORDS.schema}, not ${shown(wrong)}`);
     throw new Error(`${place}/${keyword} must be ${WORDS[kind]}, not ${shown(value)}`);
   }
 }
