@@ -9,6 +9,7 @@ import {
   type DotEnvSource,
   type EmbeddingOverrides,
   type Env,
+  type EnvSettings,
   loadEmbeddingEnv,
   loadEnv,
   type Overrides,
@@ -49,6 +50,11 @@ export interface FromConfigOptions<ClientOverrides = Overrides> extends DotEnvSo
   readonly env?: Env;
   /** Win over the file; groups field by field, `sources` as a whole. */
   readonly overrides?: ClientOverrides;
+}
+
+/** What the makers from the environment and from a file add to what they read. */
+function settingsOf(overrides: Overrides | EmbeddingOverrides | undefined, source: DotEnvSource): EnvSettings {
+  return { ...source, ...(overrides === undefined ? {} : { overrides }), profiles, profileFor };
 }
 
 /**
@@ -95,12 +101,7 @@ export class GatewayClient {
    * opened too. Throws ConfigError with every problem by its key.
    */
   static fromEnv(scope: string, { env = processEnv(), overrides, ...source }: FromEnvOptions = {}): GatewayClient {
-    const loaded = loadEnv(scope, env, {
-      ...source,
-      ...(overrides === undefined ? {} : { overrides }),
-      profiles,
-      profileFor,
-    });
+    const loaded = loadEnv(scope, env, settingsOf(overrides, source));
     return new GatewayClient({ ...processOptions(loaded.process), ...loaded.options });
   }
 
@@ -111,12 +112,7 @@ export class GatewayClient {
    */
   static fromConfig(path: string, scope: string, options: FromConfigOptions = {}): GatewayClient {
     const { env = processEnv(), overrides, ...source } = options;
-    const loaded = loadFile(path, scope, env, {
-      ...source,
-      ...(overrides === undefined ? {} : { overrides }),
-      profiles,
-      profileFor,
-    });
+    const loaded = loadFile(path, scope, env, settingsOf(overrides, source));
     return new GatewayClient({ ...processOptions(loaded.process), ...loaded.options });
   }
 
@@ -187,12 +183,7 @@ export class EmbeddingClient {
     scope: string,
     { env = processEnv(), overrides, ...source }: FromEnvOptions<EmbeddingOverrides> = {},
   ): EmbeddingClient {
-    const loaded = loadEmbeddingEnv(scope, env, {
-      ...source,
-      ...(overrides === undefined ? {} : { overrides }),
-      profiles,
-      profileFor,
-    });
+    const loaded = loadEmbeddingEnv(scope, env, settingsOf(overrides, source));
     return new EmbeddingClient({ ...processOptions(loaded.process), ...loaded.options });
   }
 
@@ -202,12 +193,7 @@ export class EmbeddingClient {
     scope: string,
     { env = processEnv(), overrides, ...source }: FromConfigOptions<EmbeddingOverrides> = {},
   ): EmbeddingClient {
-    const loaded = loadEmbeddingFile(path, scope, env, {
-      ...source,
-      ...(overrides === undefined ? {} : { overrides }),
-      profiles,
-      profileFor,
-    });
+    const loaded = loadEmbeddingFile(path, scope, env, settingsOf(overrides, source));
     return new EmbeddingClient({ ...processOptions(loaded.process), ...loaded.options });
   }
 

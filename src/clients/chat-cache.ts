@@ -40,6 +40,16 @@ export interface ChatCacheOptions {
   readonly salt: string;
 }
 
+/** What makes two calls the same request; the call's own tenant wins over the client's. */
+export function keyOfCall(
+  request: CheckedRequest,
+  sources: readonly SourceConfig[],
+  { namespace, salt }: ChatCacheOptions,
+): string | null {
+  const { messagesJson, cacheNamespace = namespace, cacheSalt = salt } = request;
+  return cacheKey({ request, messagesJson, sources, namespace: cacheNamespace, salt: cacheSalt });
+}
+
 export function createChatCache(
   environment: GovernEnvironment,
   cache: AnswerCache,
@@ -77,13 +87,8 @@ export function createChatCache(
     keyOf(request, sources, format) {
       if (request.cache === "bypass" || sources.length === 0) return null;
       if (format === null ? asksForSchema(request, sources) : (request.sampling?.n ?? 1) > 1) return null;
-      return cacheKey({
-        request: format?.cacheAs === undefined ? request : { ...request, responseFormat: format.cacheAs },
-        messagesJson: request.messagesJson,
-        sources,
-        namespace: request.cacheNamespace ?? namespace,
-        salt: request.cacheSalt ?? salt,
-      });
+      const asked = format?.cacheAs === undefined ? request : { ...request, responseFormat: format.cacheAs };
+      return keyOfCall(asked, sources, { namespace, salt });
     },
     async answer(key, request, operation, format) {
       if (request.cache === "refresh" || isOver(request)) return null;

@@ -1,11 +1,11 @@
-import { cacheKey, isShareable } from "../domain/cache-key.js";
+import { isShareable } from "../domain/cache-key.js";
 import type { ChatCompletion, ChatResponse } from "../domain/chat.js";
 import type { SourceConfig } from "../domain/source.js";
 import type { GovernEnvironment } from "../governance/call.js";
 import type { HitFacts } from "../governance/hit.js";
 import type { Operation } from "../governance/operation.js";
 import { type Joined, SharedCalls } from "../governance/shared-calls.js";
-import type { ChatCacheOptions } from "./chat-cache.js";
+import { type ChatCacheOptions, keyOfCall } from "./chat-cache.js";
 import type { CheckedRequest } from "./chat-request.js";
 
 /** Identical plain calls in flight as one (spec 04); null where it is off. */
@@ -19,14 +19,13 @@ export interface ChatSharing {
   ): Promise<Joined<ChatCompletion>>;
 }
 
-export function createChatSharing(environment: GovernEnvironment, { namespace, salt }: ChatCacheOptions): ChatSharing {
+export function createChatSharing(environment: GovernEnvironment, tenant: ChatCacheOptions): ChatSharing {
   const calls = new SharedCalls<ChatCompletion>(environment);
   return {
     keyOf(request, sources, cached) {
-      const { messagesJson, cache, failover } = request;
+      const { cache, failover } = request;
       if (cache === "bypass" || sources.length === 0 || !isShareable(request, sources)) return null;
-      const scope = { namespace: request.cacheNamespace ?? namespace, salt: request.cacheSalt ?? salt };
-      const key = cached ?? cacheKey({ request, messagesJson, sources, ...scope });
+      const key = cached ?? keyOfCall(request, sources, tenant);
       return key === null ? null : `${key} ${cache ?? "use"} ${failover ?? ""}`;
     },
     run: (key, operation, request) => calls.run(key, operation, request),

@@ -30,6 +30,9 @@ export interface ChatClientOptions {
   readonly zodToJsonSchema: ZodConverter;
 }
 
+type AnyOperation = Operation<unknown, unknown>;
+type Asked = Governed<null, ChatCompletion>;
+
 /** Chat on the governed loop: the client only states its operation and builds the response. */
 export function createChatClient(
   environment: GovernEnvironment,
@@ -50,16 +53,24 @@ export function createChatClient(
     shared: string | null = null,
   ): Promise<ChatResponse> {
     const operation = new ChatOperation("chat", checked, pool, openPlain, format);
-    if (key !== null) {
-      const hit = await cache!.answer(key, checked, operation as Operation<unknown, unknown>, format);
-      if (hit !== null) return hit;
-    }
+    const hit = key === null ? null : await cache!.answer(key, checked, operation as AnyOperation, format);
+    if (hit !== null) return hit;
     if (shared !== null) return answerShared(shared, operation, checked, key);
     const governed = await govern(environment, operation, checked);
     const answered = governed.ended instanceof Promise ? await governed.ended : governed.ended;
+    afterAnswer(checked, governed, answered, key);
+    return chatResponse(governed, answered);
+  }
+
+  /** Once for every answer that a provider gave. */
+  function afterAnswer(
+    checked: CheckedRequest,
+    governed: Asked,
+    answered: Answered<ChatCompletion>,
+    key: string | null,
+  ) {
     warnOfUnwantedThinking(environment.warn, checked, governed.source, answered.completion);
     if (key !== null) cache!.keep(key, checked, governed, answered);
-    return chatResponse(governed, answered);
   }
 
   /** The same, with the attempts of whoever asks the same at this moment. */
@@ -70,10 +81,7 @@ export function createChatClient(
     key: string | null,
   ): Promise<ChatResponse> {
     const { governed, answered, hit } = await sharing!.run(shared, operation, checked);
-    if (hit === null) {
-      warnOfUnwantedThinking(environment.warn, checked, governed.source, answered.completion);
-      if (key !== null) cache!.keep(key, checked, governed, answered);
-    }
+    if (hit === null) afterAnswer(checked, governed, answered, key);
     return sharedResponse(chatResponse(governed, answered), hit);
   }
 
@@ -109,14 +117,11 @@ export function createChatClient(
       const format = formatOf(checked, "chat_stream");
       const operation = new ChatOperation("chat_stream", checked, pool, open, format);
       const key = cache === null ? null : cache.keyOf(checked, pool.sources, format);
-      if (key !== null) {
-        const hit = await cache!.answer(key, checked, operation as Operation<unknown, unknown>, format);
-        if (hit !== null) return { events: replayed(hit), ended: Promise.resolve(hit) };
-      }
+      const hit = key === null ? null : await cache!.answer(key, checked, operation as AnyOperation, format);
+      if (hit !== null) return { events: replayed(hit), ended: Promise.resolve(hit) };
       const governed = await govern(environment, operation, checked);
       const ended = Promise.resolve(governed.ended).then((answered) => {
-        warnOfUnwantedThinking(environment.warn, checked, governed.source, answered.completion);
-        if (key !== null) cache!.keep(key, checked, governed, answered);
+        afterAnswer(checked, governed, answered, key);
         return chatResponse(governed, answered);
       });
       return { events: [], ended };
