@@ -4,7 +4,7 @@ import { Cancellation } from "../governance/cancellation.js";
 import { OpenedStream } from "../governance/operation.js";
 import { onSignal } from "../governance/signal-hub.js";
 import type { ChatAttempt, ChatSink, ChatTransport } from "../ports/transport.js";
-import { flattened } from "../transports/text-pile.js";
+import { BlockRhythm, flattened } from "../transports/text-pile.js";
 import { checkSignal } from "./chat-request.js";
 
 /**
@@ -29,8 +29,6 @@ export type RunStream = (
 
 /** Beyond this many unread events the socket is paused. */
 const HIGH_WATER_EVENTS = 256;
-/** After this many pieces a joined text is made one block. */
-const PIECES_PER_BLOCK = 4_096;
 const ENDED: IteratorResult<ChatEvent> = { done: true, value: undefined };
 
 interface PendingRead {
@@ -55,8 +53,8 @@ class GovernedChatStream implements ChatStream {
   readonly #run: RunStream;
   readonly #cancellation = new Cancellation();
   readonly #queue: ChatEvent[] = [];
-  /** Events that were joined with the one before. */
-  #joined = 0;
+  /** Counts the events that were joined with the one before. */
+  readonly #joined = new BlockRhythm();
   #head = 0;
   /** Reads that came before their event. */
   readonly #reading: PendingRead[] = [];
@@ -126,9 +124,8 @@ class GovernedChatStream implements ChatStream {
     const last = this.#queue.length - 1;
     const before = this.#queue[last];
     if (before?.type !== event.type) return false;
-    this.#joined += 1;
     const text = before.text + event.text;
-    this.#queue[last] = { type: event.type, text: this.#joined % PIECES_PER_BLOCK === 0 ? flattened(text) : text };
+    this.#queue[last] = { type: event.type, text: this.#joined.isDue(event.text.length) ? flattened(text) : text };
     return true;
   }
 

@@ -39,3 +39,28 @@ export class TextPile {
 export function flattened(text: string): string {
   return text.charCodeAt(0) === -1 ? "" : text;
 }
+
+const FIRST_BLOCK_PIECES = 4_096;
+/** Pieces of this many letters may wait: what a piece costs beside them is little. */
+const LONG_PIECE = 256;
+
+/**
+ * Says when a text that grows piece by piece is to be `flattened`. Each block is a copy of the whole text so far, so the
+ * distance grows with it: else the copies of a long text would fill the memory before the collector comes.
+ */
+export class BlockRhythm {
+  #pieces = 0;
+  #letters = 0;
+  #lastBlockAt = 0;
+
+  /** One more piece was added. True: make a block now. */
+  isDue(letters: number): boolean {
+    this.#pieces += 1;
+    this.#letters += letters;
+    const waiting = this.#pieces - this.#lastBlockAt;
+    if (waiting < FIRST_BLOCK_PIECES || waiting < this.#pieces / 4 || waiting < this.#letters / LONG_PIECE)
+      return false;
+    this.#lastBlockAt = this.#pieces;
+    return true;
+  }
+}

@@ -12,5 +12,3 @@ export const EVENT_WEIGHT = 96;
 /** Over all choices. */
 export const MAX_TOOL_CALLS = 4_096;
 export const MAX_CHOICES = 1_024;
-/** After this many deltas their texts are made one block. */
-export const PIECES_PER_BLOCK = 4_096;

@@ -1,10 +1,11 @@
 import { MAX_PARSED_BYTES, parsedBytes } from "../json-weight.js";
+import { BlockRhythm } from "../text-pile.js";
 import * as limits from "./answer-limits.js";
 
 /** Counts what one answer takes in memory, against answer-limits.ts. */
 export class AnswerWeight {
   #weight = 0;
-  #pieces = 0;
+  readonly #rhythm = new BlockRhythm();
   #calls = 0;
   #logprobBytes = 0;
   #kind: "text" | "thinking" | undefined;
@@ -24,8 +25,7 @@ export class AnswerWeight {
     if (this.#weight > limits.MAX_ANSWER_BYTES) {
       this.excess ??= `more than ${limits.MAX_ANSWER_BYTES} characters of text, or that much in small pieces`;
     }
-    this.#pieces += 1;
-    return this.#pieces % limits.PIECES_PER_BLOCK === 0;
+    return this.#rhythm.isDue(text.length);
   }
 
   addChoice(count: number): void {
