@@ -1,5 +1,5 @@
 import type { EmbeddingConfig } from "../domain/embedding.js";
-import type { ScopeConfig, SelectorName } from "../domain/scope.js";
+import { SCHEDULING_DEFAULTS, type ScopeConfig, type SelectorName } from "../domain/scope.js";
 import type { SourceConfig } from "../domain/source.js";
 import { ConfigError, type ConfigProblem } from "../errors.js";
 import { cacheNotes, type ResolvedCache, readCache } from "./cache.js";
@@ -163,6 +163,7 @@ function readScope(
     backpressure: reader.object("backpressure", BACKPRESSURE_FIELDS, given.backpressure),
     global: reader.object("global", GLOBAL_FIELDS, given.global),
     selector: readSelector(reader, given.selector),
+    scheduling: SCHEDULING_DEFAULTS,
     failover: reader.field("failover", SCOPE_FIELDS.failover, given.failover),
     deadlineMs: reader.field("deadlineMs", SCOPE_FIELDS.deadlineMs, given.deadlineMs),
     leaseTtlMs: reader.field("leaseTtlMs", PROCESS_FIELDS.leaseTtlMs, given.leaseTtlMs),

@@ -1,3 +1,4 @@
+import type { UpstreamLimits } from "./upstream-limits.js";
 import type { Usage } from "./usage.js";
 
 /** Message, tool and format objects have OpenAI's wire shape; unknown fields pass through untouched. */
@@ -138,6 +139,8 @@ export interface ChatCompletion {
   /** Send to last byte, time paused by the consumer excluded. */
   readonly latencyMs: number;
   readonly ttftMs: number | null;
+  /** What the answer's headers said of the account's limits. */
+  readonly limits?: UpstreamLimits | undefined;
 }
 
 export interface ChatResponse {

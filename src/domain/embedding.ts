@@ -1,3 +1,4 @@
+import type { UpstreamLimits } from "./upstream-limits.js";
 import type { Usage } from "./usage.js";
 
 /** How one embedding client works, every default filled in. */
@@ -26,6 +27,8 @@ export interface EmbeddingCompletion {
   readonly modelReported: string | null;
   readonly statusCode: number;
   readonly latencyMs: number;
+  /** What the answer's headers said of the account's limits. */
+  readonly limits?: UpstreamLimits | undefined;
 }
 
 /** What one call of `embed()` may say beside its texts. */

@@ -42,6 +42,38 @@ export interface CacheConfig {
   readonly coalesce: boolean;
 }
 
+/** Every adaptive rule of spec 10 by its name; each can be switched off. */
+export interface SchedulingConfig {
+  /** H: a permit may be given this long before it starts. 0 = only what may start now. */
+  readonly prefetchMs: number;
+  /** Concurrency and rate follow what the source bears (CUBIC), a 429 reopens it paced. */
+  readonly pacer: boolean;
+  /** Limits and remainders in answer headers are caps and early warnings. */
+  readonly headers: boolean;
+  /** The evidence score trips the breaker beside the configured channels. */
+  readonly evidence: boolean;
+  /** A first token that is overdue is evidence at once, and ends a probe. */
+  readonly overdue: boolean;
+  /** When a source trips, its attempts without a token go elsewhere. */
+  readonly evacuate: boolean;
+  /** A source that closed again is on probation and gets its load back over 10 s. */
+  readonly ramp: boolean;
+  readonly sizeMatching: boolean;
+  /** Workers of one scope share it evenly. */
+  readonly fairness: boolean;
+  readonly retryBudget: boolean;
+  /** For calls that don't say. */
+  readonly hedge: boolean;
+  /** A call that no source would answer within its deadline is refused at once. */
+  readonly deadlineRefusal: boolean;
+  /** Reservations follow what calls of the kind really used. */
+  readonly learnTokens: boolean;
+  /** Calls of a session prefer the source that served it last. */
+  readonly affinity: boolean;
+  /** κ: how much a source's price counts against its speed; 1 = as much. */
+  readonly priceWeight: number;
+}
+
 export type SelectorName = "health_aware" | "least_inflight" | "round_robin";
 export type Failover = "on" | "off";
 
@@ -54,6 +86,7 @@ export interface ScopeConfig {
   readonly backpressure: BackpressureConfig;
   readonly global: LimitConfig;
   readonly selector: SelectorName;
+  readonly scheduling: SchedulingConfig;
   readonly failover: Failover;
   /** Length from a call's start; undefined = none. */
   readonly deadlineMs: number | undefined;
@@ -70,6 +103,43 @@ export const CACHE_DEFAULTS: CacheConfig = {
   namespace: "",
   salt: "",
   coalesce: false,
+};
+
+export const SCHEDULING_DEFAULTS: SchedulingConfig = {
+  prefetchMs: 0,
+  pacer: true,
+  headers: true,
+  evidence: true,
+  overdue: true,
+  evacuate: true,
+  ramp: true,
+  sizeMatching: true,
+  fairness: true,
+  retryBudget: true,
+  hedge: false,
+  deadlineRefusal: true,
+  learnTokens: true,
+  affinity: false,
+  priceWeight: 0,
+};
+
+/** Nothing adaptive at all: the engine as it was before these rules. */
+export const SCHEDULING_OFF: SchedulingConfig = {
+  prefetchMs: 0,
+  pacer: false,
+  headers: false,
+  evidence: false,
+  overdue: false,
+  evacuate: false,
+  ramp: false,
+  sizeMatching: false,
+  fairness: false,
+  retryBudget: false,
+  hedge: false,
+  deadlineRefusal: false,
+  learnTokens: false,
+  affinity: false,
+  priceWeight: 0,
 };
 
 export const BREAKER_DEFAULTS: BreakerConfig = {

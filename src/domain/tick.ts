@@ -1,4 +1,5 @@
 import type { SourceReason } from "../errors.js";
+import type { RateLimitDimension, UpstreamLimits } from "./upstream-limits.js";
 
 /**
  * The messages between a process and its governor (spec 10 "One port"). Relative times only: two clocks are never mixed.
@@ -49,7 +50,22 @@ export interface Want {
   /** Lower goes first. */
   readonly priority: number;
   readonly waitedMs: number;
-  readonly affinity?: SourceName;
+  /** Affinity: the source that served this session last. */
+  readonly affinity?: SourceName | undefined;
+  /** Estimated tokens of the prompt alone; with them the governor learns better reservations (spec 10 §8). */
+  readonly promptTokens?: number;
+  /** Most tokens the answer may have; absent = no limit is known. */
+  readonly maxTokens?: number | undefined;
+  /** Calls whose lengths are alike are learned together. */
+  readonly tag?: string;
+  /** It follows a failure that was counted: paid by the fleet's retry budget. */
+  readonly retry?: boolean;
+  /** A second attempt beside one that shows no token: paid by the hedge budget, never queued. */
+  readonly hedge?: boolean;
+  /** What is left of the call's deadline. */
+  readonly remainingMs?: number | undefined;
+  /** How often a later call was served first because its size fitted better; counted by the dispatcher. */
+  skips?: number;
 }
 
 export interface Grant {
@@ -63,12 +79,23 @@ export interface Grant {
   readonly windowId: number | null;
   readonly reservedTokens: number;
   readonly leaseTtlMs: number;
+  /**
+   * D_ft, from the send: without a first token by then the attempt is overdue (a probe: failed). null = not known yet, the
+   * source's own first-token timeout alone decides.
+   */
+  readonly firstTokenDueMs?: number | null;
+  /** How long a second attempt may be put off where hedging is on: this long after the send. null = never. */
+  readonly hedgeAfterMs?: number | null;
   readonly passedOver: readonly Passed[];
 }
 
 export interface Refusal {
   readonly leaseId: LeaseId;
-  readonly kind: "never" | "breaker" | "cooldown" | "gate" | "fairness";
+  /**
+   * `fairness` also stands for what the fleet as a whole may not do now: its retry or hedge budget is used up.
+   * `deadline`: no source would answer within what is left of the call's deadline.
+   */
+  readonly kind: "never" | "breaker" | "cooldown" | "gate" | "fairness" | "deadline";
   readonly gate?: GateName;
   readonly waitHintMs: number;
   readonly passedOver: readonly Passed[];
@@ -98,9 +125,15 @@ export interface Settle {
   readonly sent: boolean;
   readonly outcome: Outcome;
   readonly retryAfterMs?: number;
-  readonly rateLimited?: "requests" | "tokens" | "unknown";
+  readonly rateLimited?: RateLimitDimension;
   readonly durationMs: number;
-  readonly tpotMs?: number;
+  /** Time per output token after the first one. */
+  readonly tpotMs?: number | undefined;
+  /** Measured by the provider, for learning. */
+  readonly inTokens?: number | undefined;
+  readonly outTokens?: number | undefined;
+  /** What the answer's headers said of the account. */
+  readonly limits?: UpstreamLimits | undefined;
   /** Kept for `snapshot()` and `perSourceReasons` only. */
   readonly lastError?: { readonly code: string; readonly message: string };
 }
@@ -129,10 +162,40 @@ export interface SourceSnapshot {
   readonly coolingMs: number;
   readonly dead: boolean;
   readonly lastError: { readonly code: string; readonly message: string } | null;
+  /** What the adaptive rules think of this source (spec 10); absent where a store doesn't tell. */
+  readonly adaptive?: AdaptiveSnapshot;
+}
+
+export interface AdaptiveSnapshot {
+  /** W(t): calls in flight let through now, configured limit and ramp included; null = unlimited. */
+  readonly window: number | null;
+  /** R(t): requests per second let through now; null = unlimited. */
+  readonly ratePerS: number | null;
+  /** Limits per minute learned from headers; null = none. */
+  readonly learnedRpm: number | null;
+  readonly learnedTpm: number | null;
+  /** Since the pacer's last cut; null = never cut. */
+  readonly lastCutAgoMs: number | null;
+  /** Evidence of being broken; trips at `tripsAt`. */
+  readonly evidence: number;
+  readonly tripsAt: number;
+  /** Share of good attempts, older ones weighing less. */
+  readonly successShare: number;
+  /** Learned; null = not yet. */
+  readonly ttftMs: number | null;
+  readonly tpotMs: number | null;
+  /** D_ft; null = not known yet. */
+  readonly firstTokenDueMs: number | null;
+  /** Closed less than 10 s ago and still ramping up. */
+  readonly ramping: boolean;
 }
 
 export interface ScopeSnapshot {
   readonly scope: string;
+  /** Fleet-wide budgets; absent where a store doesn't tell. */
+  readonly budgets?: { readonly retryTokens: number; readonly hedgeTokens: number; readonly retriesInFlight: number };
+  /** Processes with waiting calls, and their virtual time. */
+  readonly workers?: readonly { readonly worker: string; readonly waiting: boolean; readonly virtualTime: number }[];
   readonly sources: readonly SourceSnapshot[];
   readonly backend: { readonly kind: string; readonly ok: boolean };
 }

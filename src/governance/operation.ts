@@ -1,5 +1,6 @@
 import type { OperationKind } from "../domain/record.js";
 import type { SourceConfig } from "../domain/source.js";
+import type { UpstreamLimits } from "../domain/upstream-limits.js";
 import type { Usage } from "../domain/usage.js";
 import type { PartialReply, RequestRejectedError, SourceReasonDetail } from "../errors.js";
 import type { AttemptContext } from "../ports/transport.js";
@@ -72,6 +73,8 @@ export interface ReplyFacts {
   readonly finishReason: string | null;
   readonly latencyMs: number;
   readonly ttftMs: number | null;
+  /** What the answer's headers said of the account's limits. */
+  readonly limits?: UpstreamLimits | undefined;
 }
 
 export interface PartialFacts {

@@ -1,4 +1,5 @@
 import { describe, test } from "vitest";
+import { SCHEDULING_OFF } from "../../domain/scope.js";
 import type { Runtime } from "../../ports/runtime.js";
 import { type GovernorBackend, type GovernorSetup, governorContract } from "../../testing/contracts/governor.js";
 import { governorProperties } from "../../testing/contracts/governor-properties.js";
@@ -30,7 +31,11 @@ function refuse(what: string): never {
 
 async function makeBackend(setup: GovernorSetup): Promise<GovernorBackend> {
   const clock = new ManualClock();
-  const governor = new MemoryGovernor({ ...setup, runtime: clock.runtime });
+  const governor = new MemoryGovernor({
+    ...setup,
+    scheduling: { ...SCHEDULING_OFF, ...setup.scheduling },
+    runtime: clock.runtime,
+  });
   return {
     governor,
     advance: async (ms) => clock.advance(ms),

@@ -3,7 +3,7 @@ import { cooldownWaitMs } from "../../domain/cooldown.js";
 import { requestsBooked, type StoreClock, tokensBooked } from "../../domain/gates/gate.js";
 import { inflightOf, renewLease } from "../../domain/leases.js";
 import { seededRandom } from "../../domain/random.js";
-import { BREAKER_DEFAULTS, type BreakerConfig, type SelectorName } from "../../domain/scope.js";
+import { BREAKER_DEFAULTS, type BreakerConfig, type SchedulingConfig, type SelectorName } from "../../domain/scope.js";
 import { newScopeState, type ScopeState, type SourceState } from "../../domain/scope-state.js";
 import { hear, reclaimExpired, settle } from "../../domain/settlement.js";
 import { type LimitConfig, NO_LIMITS, type SourceConfig } from "../../domain/source.js";
@@ -30,6 +30,10 @@ export interface MemoryGovernorOptions {
   readonly selector?: SelectorName;
   /** Default 30 s. */
   readonly leaseTtlMs?: number;
+  /** Adaptive rules by name (spec 10). Default: all but hedging and affinity. */
+  readonly scheduling?: Partial<SchedulingConfig>;
+  /** What sources cost, in any unit, for `scheduling.priceWeight`. */
+  readonly prices?: Readonly<Record<string, number>>;
   readonly runtime: Runtime;
 }
 

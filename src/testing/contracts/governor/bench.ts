@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { OPENAI_PROFILE } from "../../../domain/profile.js";
-import type { BreakerConfig, SelectorName } from "../../../domain/scope.js";
+import type { BreakerConfig, SchedulingConfig, SelectorName } from "../../../domain/scope.js";
 import { Secret } from "../../../domain/secret.js";
 import type { LimitConfig, SourceConfig } from "../../../domain/source.js";
 import type {
@@ -36,6 +36,8 @@ export interface GovernorSetup {
   readonly global?: Partial<LimitConfig>;
   readonly breaker?: Partial<BreakerConfig>;
   readonly selector?: SelectorName;
+  /** Default: nothing adaptive, so that a test sees the plain rules. */
+  readonly scheduling?: Partial<SchedulingConfig>;
   readonly leaseTtlMs?: number;
 }
 
