@@ -1,113 +1,172 @@
-import type { SourceReason } from "../errors.js";
-import { startProbe } from "./breaker.js";
-import { noteGrant } from "./cooldown.js";
-import { type StoreClock, takeFromGates } from "./gates/gate.js";
-import { addLease } from "./leases.js";
+import type { StoreClock } from "./gates/gate.js";
+import { grantTo } from "./grant.js";
+import { inflightOf } from "./leases.js";
+import type { SeededRandom } from "./random.js";
+import { passedOver, refuse, refuseFor } from "./refusal.js";
+import { mayHedge, mayRetry } from "./scheduling/budgets.js";
+import { isMeasured } from "./scheduling/expected-time.js";
+import { mustYield, noteWaiting, rankOf, visit, type WorkerRecord } from "./scheduling/fairness.js";
+import { rateInForce, windowInForce } from "./scheduling/in-force.js";
+import { nextPosition, noteClass } from "./scheduling/line.js";
+import { betterFitting, canMatchSizes } from "./scheduling/matching.js";
 import type { ScopeState, Standing } from "./scope-state.js";
-import { choose, noteTurn, withoutFailedHere } from "./selection.js";
+import { choose, expectedMs, withoutFailedHere } from "./selection.js";
 import { standingOf } from "./standing.js";
-import { GATE_NAMES, type GateName, type Grant, type Passed, type Refusal, type Want } from "./tick.js";
+import type { Grant, Refusal, Want } from "./tick.js";
 
-const NONE_PASSED: readonly Passed[] = [];
-const GATES: ReadonlySet<string> = new Set(GATE_NAMES);
+/** What one tick decides with. */
+export interface Desk {
+  readonly state: ScopeState;
+  readonly clock: StoreClock;
+  readonly random: SeededRandom;
+  /** The process that asks; null while fairness is off. */
+  readonly self: WorkerRecord | null;
+}
+
+/** A want that may be granted: where, and how all its candidates stood. */
+interface Choice {
+  readonly chosen: Standing;
+  readonly all: readonly Standing[];
+  readonly considered: readonly Standing[];
+}
+
+/** A hedge starts about at once or not at all, and only where there is room to spare. */
+const HEDGE_WAIT_MS = 50;
+const HEDGE_USED_SHARE = 0.8;
+/** When the budget may have been earned back; every success wakes who waits earlier. */
+const BUDGET_RECHECK_MS = 1_000;
+/** Another process's turn lasts at most so long; its grants wake who yields. */
+const YIELD_RECHECK_MS = 1_000;
+const LEAST_YIELD_MS = 10;
 
 /**
- * Decides the wants of one tick in their order. One that has to wait holds back the later ones that the governor would
- * treat alike, or small calls would overtake a large one for ever; wants with other candidates go on.
+ * Decides the wants of one tick. One that has to wait holds back the later ones that the governor would treat alike, or
+ * small calls would overtake a large one for ever; wants with other candidates go on. Order: class, then position, with the
+ * exceptions of spec 10 (every tenth grant to the lower class, size matching).
  */
-export function admitAll(state: ScopeState, wants: readonly Want[], clock: StoreClock): (Grant | Refusal)[] {
-  if (wants.length === 1) return [admit(state, wants[0]!, clock)];
-  const waiting = new Map<string, Refusal>();
-  return wants.map((want) => {
-    const key = `${want.candidates.join()}|${want.failedHere.join()}|${want.limitedHere.join()}`;
-    const ahead = state.leases.byId.has(want.leaseId) ? undefined : waiting.get(key);
-    const answer = ahead === undefined ? admit(state, want, clock) : { ...ahead, leaseId: want.leaseId };
-    if ("kind" in answer && answer.kind !== "never") waiting.set(key, answer);
-    return answer;
-  });
+export function admitAll(
+  state: ScopeState,
+  wants: readonly Want[],
+  worker: string,
+  clock: StoreClock,
+  random: SeededRandom,
+): (Grant | Refusal)[] {
+  const self = state.scheduling.fairness ? visit(state.workers, worker, clock.nowMs) : null;
+  const desk: Desk = { state, clock, random, self };
+  const answers = wants.length === 1 ? [admitOne(desk, wants[0]!)] : admitLine(desk, wants);
+  if (self !== null) noteWaiting(self, wants, answers);
+  return answers;
 }
 
-/** Decides one want in one step: a grant is booked completely, a refusal changes nothing (spec 02 §3). */
-function admit(state: ScopeState, want: Want, clock: StoreClock): Grant | Refusal {
-  const live = state.leases.byId.get(want.leaseId);
+function admitOne(desk: Desk, want: Want): Grant | Refusal {
+  const live = desk.state.leases.byId.get(want.leaseId);
   // The reply of the first asking was lost: the same answer, nothing counted twice.
   if (live !== undefined) return live.grant;
+  const decision = decide(desk, want, false);
+  return "kind" in decision ? decision : book(desk, want, decision);
+}
+
+function admitLine(desk: Desk, wants: readonly Want[]): (Grant | Refusal)[] {
+  const { state, clock } = desk;
+  const answers = new Array<Grant | Refusal>(wants.length);
+  const heldBack = new Map<string, Refusal>();
+  const line = wants.map((_, position) => position);
+  const matches = canMatchSizes(state, clock.nowMs);
+  while (line.length > 0) {
+    let at = nextPosition(state, line, wants);
+    let position = line[at]!;
+    let want = wants[position]!;
+    const key = `${want.candidates.join()}|${want.failedHere.join()}`;
+    const answer = earlierAnswer(state, want, heldBack.get(key)) ?? decide(desk, want, at > 0);
+    if ("leaseId" in answer) {
+      if ("kind" in answer && holdsBack(answer, want)) heldBack.set(key, answer);
+      answers[position] = answer;
+      line.splice(at, 1);
+      continue;
+    }
+    let choice = answer;
+    const match = matches ? betterFitting(state, choice.chosen.source, line, at, wants, clock) : null;
+    if (match !== null) {
+      at = match.at;
+      position = line[at]!;
+      want = wants[position]!;
+      const only = [match.standing];
+      choice = { chosen: match.standing, all: only, considered: only };
+    }
+    noteClass(state, line, wants, want);
+    answers[position] = book(desk, want, choice);
+    line.splice(at, 1);
+  }
+  return answers;
+}
+
+/** The same answer as before for a repeated want, or as for the one ahead of it that had to wait. */
+function earlierAnswer(state: ScopeState, want: Want, ahead: Refusal | undefined): Grant | Refusal | null {
+  const live = state.leases.byId.get(want.leaseId);
+  if (live !== undefined) return live.grant;
+  return ahead === undefined ? null : { ...ahead, leaseId: want.leaseId };
+}
+
+/** What concerns this call alone holds nobody back. */
+function holdsBack({ kind }: Refusal, want: Want): boolean {
+  return kind !== "never" && kind !== "deadline" && want.hedge !== true;
+}
+
+/** Judges one want; changes nothing. `isLowerTurn`: it is called before a more urgent class. */
+function decide(desk: Desk, want: Want, isLowerTurn: boolean): Choice | Refusal {
+  const { state, clock } = desk;
   const all = want.candidates.map((name) => standingOf(state, state.sources.get(name)!, want, clock));
-  const standings = withoutFailedHere(all, want);
-  const chosen = choose(state, standings, want);
-  if (chosen === null) return refuse(want, all, standings);
-  return grant(state, want, chosen, passedOver(all, standings), clock);
-}
-
-function grant(state: ScopeState, want: Want, chosen: Standing, passed: readonly Passed[], clock: StoreClock): Grant {
-  const { source, tokens, probe } = chosen;
-  const { leaseId } = want;
-  const windowId = takeFromGates(source.rules, source.gates, clock, tokens, leaseId);
-  const globalWindowId = takeFromGates(state.globalRules, state.globalGates, clock, tokens, leaseId);
-  if (probe) startProbe(source.breaker, leaseId);
-  noteGrant(source.cooldown, clock.nowMs);
-  noteTurn(state, chosen);
-  const made: Grant = {
-    leaseId,
-    source: source.config.name,
-    startInMs: 0,
-    epoch: source.breaker.epoch,
-    probe,
-    windowId,
-    reservedTokens: tokens,
-    leaseTtlMs: state.leaseTtlMs,
-    passedOver: passed,
-  };
-  addLease(state.leases, { grant: made, globalWindowId, expiresAtMs: clock.nowMs + state.leaseTtlMs });
-  return made;
-}
-
-function refuse(want: Want, all: readonly Standing[], standings: readonly Standing[]): Refusal {
-  let nearest: Standing | null = null;
-  for (const standing of standings) {
-    if (nearest === null || standing.waitMs < nearest.waitMs) nearest = standing;
+  const considered = withoutFailedHere(all, want);
+  if (isHopeless(desk, want, considered)) return refuseFor("deadline", want, 0, all);
+  if (want.hedge === true) return decideHedge(desk, want, considered);
+  const chosen = choose(state, considered, want, clock.nowMs, desk.random);
+  if (chosen === null) return refuse(want, all, considered, state.scheduling.prefetchMs);
+  if (want.retry === true && state.scheduling.retryBudget && !mayRetry(state.budgets, state.retriesInFlight)) {
+    return refuseFor("fairness", want, BUDGET_RECHECK_MS, all);
   }
-  const passed = passedOver(all, standings);
-  if (nearest === null || nearest.waitMs === Infinity) {
-    return { leaseId: want.leaseId, kind: "never", waitHintMs: 0, passedOver: passed, ...gateOf(nearest) };
+  const { self } = desk;
+  if (self !== null && mustYield(state.workers, self, want.priority, isLowerTurn, clock.nowMs)) {
+    return refuseFor("fairness", want, yieldMs(desk, self), all);
   }
-  return {
-    leaseId: want.leaseId,
-    kind: refusalKind(nearest.reason),
-    waitHintMs: nearest.waitMs,
-    passedOver: passed,
-    ...gateOf(nearest),
-  };
+  return { chosen, all, considered };
 }
 
-function gateOf(standing: Standing | null): { gate?: GateName } {
-  const reason = standing?.reason;
-  return typeof reason === "string" && GATES.has(reason) ? { gate: reason as GateName } : {};
-}
-
-function refusalKind(reason: SourceReason | null): Refusal["kind"] {
-  if (reason === "cooling") return "cooldown";
-  return reason !== null && GATES.has(reason) ? "gate" : "breaker";
-}
-
-/** Whom the decision passed over and why: what could not start, and what failed in this call. */
-function passedOver(all: readonly Standing[], considered: readonly Standing[]): readonly Passed[] {
-  let passed: Passed[] | null = null;
-  for (const standing of all) {
-    const left = considered !== all && !considered.includes(standing);
-    if (standing.waitMs === 0 && !left) continue;
-    passed ??= [];
-    passed.push(describePassed(standing, left));
+/** No source would answer within what is left of the call's deadline. What was never measured may be fast. */
+function isHopeless({ state }: Desk, want: Want, standings: readonly Standing[]): boolean {
+  const { remainingMs } = want;
+  if (remainingMs === undefined || !state.scheduling.deadlineRefusal) return false;
+  for (const { source, waitMs } of standings) {
+    if (!isMeasured(source.health) || waitMs + expectedMs(state, source, want) <= remainingMs) return false;
   }
-  return passed ?? NONE_PASSED;
+  return standings.length > 0;
 }
 
-function describePassed({ source, waitMs, reason }: Standing, failedHere: boolean): Passed {
-  const { lastError } = source;
-  return {
-    source: source.config.name,
-    reason: failedHere && waitMs === 0 ? "failed_in_call" : (reason ?? "failed_in_call"),
-    waitMs: Number.isFinite(waitMs) ? waitMs : 0,
-    ...(lastError === null ? {} : { lastError }),
-  };
+function decideHedge({ state, clock, random }: Desk, want: Want, standings: readonly Standing[]): Choice | Refusal {
+  if (mayHedge(state.budgets)) {
+    const roomy = standings.filter((standing) => hasRoomForHedge(state, standing, clock.nowMs));
+    const chosen = choose(state, roomy, want, clock.nowMs, random);
+    if (chosen !== null) return { chosen, all: standings, considered: standings };
+  }
+  return refuseFor("fairness", want, 0, standings);
+}
+
+function hasRoomForHedge(state: ScopeState, { source, startable, probe, waitMs }: Standing, nowMs: number): boolean {
+  if (!startable || probe || waitMs > HEDGE_WAIT_MS) return false;
+  const inflight = inflightOf(state.leases, source.config.name);
+  return inflight <= HEDGE_USED_SHARE * windowInForce(state, source, nowMs);
+}
+
+/** Those ahead are served one by one, not as a herd: rank / ΣR. */
+function yieldMs({ state, clock }: Desk, self: WorkerRecord): number {
+  let ratePerS = 0;
+  for (const source of state.sources.values()) ratePerS += rateInForce(state, source, clock.nowMs);
+  const rank = rankOf(state.workers, self, clock.nowMs);
+  const waitMs = ratePerS === Infinity || ratePerS === 0 ? 0 : (rank * 1_000) / ratePerS;
+  return Math.min(YIELD_RECHECK_MS, Math.max(LEAST_YIELD_MS, waitMs));
+}
+
+/** A grant is booked completely, a refusal changes nothing (spec 02 §3). */
+function book(desk: Desk, want: Want, { chosen, all, considered }: Choice): Grant {
+  if (desk.self !== null) desk.self.virtualTime += 1;
+  return grantTo(desk.state, want, chosen, passedOver(all, considered, chosen), desk.clock);
 }

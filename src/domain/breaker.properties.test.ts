@@ -4,12 +4,12 @@ import {
   applyOutcome,
   type BreakerRecord,
   breakerAdmission,
-  closeByFirstToken,
   closedBreaker,
   forceOpen,
   handBackProbe,
   isCurrent,
   openTimeMs,
+  passProbe,
   startProbe,
 } from "./breaker.js";
 import { coolDown, cooldownWaitMs, endCooldown, noCooldown } from "./cooldown.js";
@@ -72,9 +72,9 @@ describe("breaker", () => {
           expect(isCurrent(b, attempt.leaseId, attempt.epoch)).toBe(true);
           if (b.state === "half_open") expect(isCurrent(b, "somebody-else", attempt.epoch)).toBe(false);
           const before = { state: b.state, epoch: b.epoch };
-          if (firstToken && b.state === "half_open") closeByFirstToken(b, now);
+          if (firstToken && b.state === "half_open") passProbe(b, attempt.leaseId, now);
           if (outcome === "dead") forceOpen(b, now, undefined);
-          else applyOutcome(b, CONFIG, attempt.leaseId, outcome, rateLimited, now, random);
+          else applyOutcome(b, CONFIG, attempt.leaseId, outcome, rateLimited, false, now, random);
           expect(b.epoch).toBe(before.epoch + (b.state === "open" ? 1 : 0));
           if (b.state === "closed") expect(b.probeLease).toBe("");
         }
@@ -93,13 +93,13 @@ describe("breaker", () => {
           const attempt = play(b, now, `lease-${index}`, () => {});
           if (attempt === null) continue;
           if (outcome === "dead") forceOpen(b, now, undefined);
-          else applyOutcome(b, CONFIG, attempt.leaseId, outcome, rateLimited, now, random);
+          else applyOutcome(b, CONFIG, attempt.leaseId, outcome, rateLimited, false, now, random);
         }
         now += 30 * 60_000;
         handBackProbe(b, b.probeLease);
         const last = play(b, now, "last", () => {});
         expect(last).not.toBeNull();
-        applyOutcome(b, CONFIG, "last", "success", false, now, random);
+        applyOutcome(b, CONFIG, "last", "success", false, false, now, random);
         expect([b.state, b.dead]).toEqual(["closed", false]);
       }),
     );

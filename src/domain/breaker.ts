@@ -16,6 +16,8 @@ export interface BreakerRecord {
   deadInARow: number;
   /** The one live probe; "" = none. */
   probeLease: LeaseId;
+  /** Good probes in a row that closing takes. */
+  probesLeft: number;
   buckets: SampleBucket[];
 }
 
@@ -44,6 +46,7 @@ export function closedBreaker(nowMs: number): BreakerRecord {
     dead: false,
     deadInARow: 0,
     probeLease: "",
+    probesLeft: 1,
     buckets: Array.from({ length: BUCKETS }, () => ({ index: -1, successes: 0, failures: 0 })),
   };
 }
@@ -97,10 +100,13 @@ export function applyOutcome(
   leaseId: LeaseId,
   outcome: Outcome,
   rateLimited: boolean,
+  isPanic: boolean,
   nowMs: number,
   random: SeededRandom,
 ): boolean {
-  if (b.state === "half_open") return applyProbeOutcome(b, config, leaseId, outcome, rateLimited, nowMs, random);
+  if (b.state === "half_open") {
+    return applyProbeOutcome(b, config, leaseId, outcome, rateLimited, isPanic, nowMs, random);
+  }
   if (outcome === "cancelled" || outcome === "dead") return false;
   if (outcome === "alive") {
     b.consecutiveFailures = 0;
@@ -113,7 +119,7 @@ export function applyOutcome(
   }
   b.consecutiveFailures += 1;
   if (!shouldTrip(b, config, nowMs)) return false;
-  open(b, config, nowMs, random);
+  trip(b, config, isPanic, nowMs, random);
   return true;
 }
 
@@ -123,6 +129,7 @@ function applyProbeOutcome(
   leaseId: LeaseId,
   outcome: Outcome,
   rateLimited: boolean,
+  isPanic: boolean,
   nowMs: number,
   random: SeededRandom,
 ): boolean {
@@ -132,17 +139,25 @@ function applyProbeOutcome(
     return false;
   }
   if (outcome === "failure") {
-    open(b, config, nowMs, random);
+    trip(b, config, isPanic, nowMs, random);
     return true;
   }
   if (outcome === "dead") return false;
-  close(b, nowMs);
-  return true;
+  return passProbe(b, leaseId, nowMs);
 }
 
-/** The probe's first token came: healthy. */
-export function closeByFirstToken(b: BreakerRecord, nowMs: number): void {
+/**
+ * The probe was good: its first token came, or it was answered. Returns whether the breaker closed; where several probes
+ * have to be good, the next one may start.
+ */
+export function passProbe(b: BreakerRecord, leaseId: LeaseId, nowMs: number): boolean {
+  b.probesLeft -= 1;
+  if (b.probesLeft > 0) {
+    handBackProbe(b, leaseId);
+    return false;
+  }
   close(b, nowMs);
+  return true;
 }
 
 function close(b: BreakerRecord, nowMs: number): void {
@@ -155,9 +170,16 @@ function close(b: BreakerRecord, nowMs: number): void {
   for (const bucket of b.buckets) bucket.index = -1;
 }
 
-function open(b: BreakerRecord, config: BreakerConfig, nowMs: number, random: SeededRandom): void {
+/** Opens. `isPanic`: no other source is closed either, so a longer open time would only delay the recovery. */
+export function trip(
+  b: BreakerRecord,
+  config: BreakerConfig,
+  isPanic: boolean,
+  nowMs: number,
+  random: SeededRandom,
+): void {
   payBackTrips(b, nowMs);
-  b.trips += 1;
+  if (!isPanic || b.trips === 0) b.trips += 1;
   b.dead = false;
   enterOpen(b, nowMs + openTimeMs(config, b.trips, random));
 }
@@ -177,6 +199,7 @@ function enterOpen(b: BreakerRecord, untilMs: number): void {
   b.epoch += 1;
   b.openUntilMs = untilMs;
   b.probeLease = "";
+  b.probesLeft = 1;
   b.consecutiveFailures = 0;
   for (const bucket of b.buckets) bucket.index = -1;
 }

@@ -13,6 +13,17 @@ import {
 
 const TTL_MS = 30_000;
 const SOURCES = ["a", "b"];
+/** What the book only keeps for others. */
+const UNUSED = {
+  globalWindowId: null,
+  startedAtMs: 0,
+  inflight: 1,
+  promptTokens: undefined,
+  tokenKey: "",
+  retry: false,
+  overdue: "no",
+  ttftMs: 0,
+} as const;
 
 const verb = fc.oneof(
   { weight: 3, arbitrary: fc.record({ type: fc.constant("add" as const), source: fc.constantFrom(...SOURCES) }) },
@@ -36,7 +47,7 @@ test("permits in use are the live leases; each ends once, by removal or by its T
       for (const v of verbs) {
         if (v.type === "add") {
           const leaseId = `lease-${made++}`;
-          addLease(book, { grant: grantOf(leaseId, v.source), globalWindowId: null, expiresAtMs: now + TTL_MS });
+          addLease(book, { ...UNUSED, grant: grantOf(leaseId, v.source), expiresAtMs: now + TTL_MS });
           live.set(leaseId, { source: v.source, expiresAtMs: now + TTL_MS });
         } else if (v.type === "remove") {
           const leaseId = `lease-${v.pick}`;

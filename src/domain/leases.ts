@@ -9,6 +9,16 @@ export interface Lease {
   /** Window of the scope-wide gates; null under `smooth`. */
   readonly globalWindowId: number | null;
   expiresAtMs: number;
+  /** When the attempt was to start, and what was in flight then, itself included. */
+  readonly startedAtMs: number;
+  readonly inflight: number;
+  /** The estimates it was granted with, for learning. */
+  readonly promptTokens: number | undefined;
+  readonly tokenKey: string;
+  readonly retry: boolean;
+  /** A first token that was overdue was told as evidence; `reversed`: it came after all. */
+  overdue: "no" | "told" | "reversed";
+  ttftMs: number;
 }
 
 export interface LeaseBook {

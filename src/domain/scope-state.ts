@@ -3,17 +3,34 @@ import { type BreakerRecord, closedBreaker } from "./breaker.js";
 import { type CooldownRecord, noCooldown } from "./cooldown.js";
 import { emptyGateRecord, type GateRecord, type GateRules, gateRules } from "./gates/gate.js";
 import { emptyLeaseBook, type LeaseBook } from "./leases.js";
-import type { BreakerConfig, SelectorName } from "./scope.js";
+import { type BudgetRecord, newBudgets } from "./scheduling/budgets.js";
+import { type EvidenceRecord, noEvidence } from "./scheduling/evidence.js";
+import type { PoolTimes } from "./scheduling/expected-time.js";
+import type { WorkerBook } from "./scheduling/fairness.js";
+import { type GradientRecord, newGradient } from "./scheduling/gradient.js";
+import { type HealthRecord, newHealth } from "./scheduling/health.js";
+import { newPacer, type PacerRecord } from "./scheduling/pacer.js";
+import type { TokenBook } from "./scheduling/token-learning.js";
+import type { BreakerConfig, SchedulingConfig, SelectorName } from "./scope.js";
 import type { LimitConfig, SourceConfig } from "./source.js";
 import type { SourceName } from "./tick.js";
 
 /** Everything a governor knows of one source. */
 export interface SourceState {
   readonly config: SourceConfig;
-  readonly rules: GateRules;
+  /** Limits in force: the configured ones, or lower ones that headers told. */
+  rules: GateRules;
   readonly gates: GateRecord;
   readonly breaker: BreakerRecord;
   readonly cooldown: CooldownRecord;
+  readonly pacer: PacerRecord;
+  readonly gradient: GradientRecord;
+  readonly evidence: EvidenceRecord;
+  readonly health: HealthRecord;
+  /** Closed after a trip at this moment; −Infinity = never. */
+  reclosedAtMs: number;
+  /** (price / lowest price)^κ; 1 without prices. */
+  readonly priceFactor: number;
   /** Weighted turns taken, for round-robin. */
   turns: number;
   /** Order of the last grant, so that equal sources take turns. */
@@ -29,6 +46,19 @@ export interface ScopeState {
   readonly leases: LeaseBook;
   readonly breaker: BreakerConfig;
   readonly selector: SelectorName;
+  readonly scheduling: SchedulingConfig;
+  readonly budgets: BudgetRecord;
+  /** Leases of retries that the budget paid or let through. */
+  retriesInFlight: number;
+  readonly workers: WorkerBook;
+  readonly tokens: TokenBook;
+  /** Of what was granted lately; 0 = nothing yet. */
+  meanTokens: number;
+  meanPromptTokens: number;
+  /** Grants since one went to the lower class. */
+  grantsOfUpperClass: number;
+  /** Medians over the closed sources; null = to be computed anew. */
+  pool: Pool | null;
   readonly leaseTtlMs: number;
   /** Round-robin's common clock: a source that was away does not catch up in one burst. */
   turnFloor: number;
@@ -37,11 +67,19 @@ export interface ScopeState {
   lastProgressMs: number;
 }
 
+export interface Pool extends PoolTimes {
+  /** Median share of failures, 0 where too few sources are there to compare. */
+  readonly failShare: number;
+}
+
 export interface ScopeSetup {
   readonly sources: readonly SourceConfig[];
   readonly global: LimitConfig;
   readonly breaker: BreakerConfig;
   readonly selector: SelectorName;
+  readonly scheduling: SchedulingConfig;
+  /** By source, in any unit; what has no price counts as the dearest. */
+  readonly prices?: Readonly<Record<SourceName, number>> | undefined;
   readonly leaseTtlMs: number;
 }
 
@@ -54,6 +92,12 @@ export function newScopeState(setup: ScopeSetup, nowMs: number): ScopeState {
       gates: emptyGateRecord(),
       breaker: closedBreaker(nowMs),
       cooldown: noCooldown(),
+      pacer: newPacer(),
+      gradient: newGradient(),
+      evidence: noEvidence(),
+      health: newHealth(),
+      reclosedAtMs: Number.NEGATIVE_INFINITY,
+      priceFactor: priceFactor(setup, config.name),
       turns: 0,
       lastGrant: 0,
       lastError: null,
@@ -66,11 +110,28 @@ export function newScopeState(setup: ScopeSetup, nowMs: number): ScopeState {
     leases: emptyLeaseBook(),
     breaker: setup.breaker,
     selector: setup.selector,
+    scheduling: setup.scheduling,
+    budgets: newBudgets(),
+    retriesInFlight: 0,
+    workers: new Map(),
+    tokens: new Map(),
+    meanTokens: 0,
+    meanPromptTokens: 0,
+    grantsOfUpperClass: 0,
+    pool: null,
     leaseTtlMs: setup.leaseTtlMs,
     turnFloor: 0,
     grantCount: 0,
     lastProgressMs: Number.NEGATIVE_INFINITY,
   };
+}
+
+/** Once for each source: the rules themselves know no power function. */
+function priceFactor({ prices = {}, scheduling }: ScopeSetup, name: SourceName): number {
+  const known = Object.values(prices).filter((price) => price > 0);
+  if (scheduling.priceWeight === 0 || known.length === 0) return 1;
+  const price = prices[name] ?? Math.max(...known);
+  return Math.max(1, price / Math.min(...known)) ** scheduling.priceWeight;
 }
 
 /** How one candidate stands for one want. `waitMs` 0 = may start now; Infinity = never (larger than the token limit). */
@@ -80,4 +141,6 @@ export interface Standing {
   readonly reason: SourceReason | null;
   readonly probe: boolean;
   readonly tokens: number;
+  /** May be granted now, to start after `waitMs`. */
+  readonly startable: boolean;
 }

@@ -1,5 +1,10 @@
 import { inflightOf } from "./leases.js";
-import type { ScopeState, Standing } from "./scope-state.js";
+import { jittered, type SeededRandom } from "./random.js";
+import { attemptTimeMs, successTimeMs } from "./scheduling/expected-time.js";
+import { windowInForce } from "./scheduling/in-force.js";
+import { poolOf } from "./scheduling/pool.js";
+import { learnedOutTokens, tokenKey } from "./scheduling/token-learning.js";
+import type { ScopeState, SourceState, Standing } from "./scope-state.js";
 import type { Want } from "./tick.js";
 
 /** Assumed capacity of a source without a concurrency limit; only relations between sources matter. */
@@ -8,6 +13,10 @@ const UNLIMITED_CAPACITY = 32;
 const LIMITED_HERE_FACTOR = 4;
 /** Waiting longer than this for an untried source is worse than trying a failed one again. */
 const FAILED_HERE_PATIENCE_MS = 30_000;
+/** A session stays with its source while that is at most this much worse than the best. */
+const AFFINITY_TOLERANCE = 1.5;
+/** Equal sources share the calls by chance. */
+const NOISE = 0.02;
 
 /**
  * Sources that failed in this call are out while another closed one is able. When all have failed the list is void.
@@ -19,38 +28,83 @@ export function withoutFailedHere(standings: readonly Standing[], want: Want): r
   return able ? untried : standings;
 }
 
-/** The best of the standings that may start now; null when none may. Order: tier → due probe → lowest score. */
-export function choose(state: ScopeState, standings: readonly Standing[], want: Want): Standing | null {
+/**
+ * The best of the standings that may be granted; null when none may. Order: tier → due probe → session's own source →
+ * lowest score.
+ */
+export function choose(
+  state: ScopeState,
+  standings: readonly Standing[],
+  want: Want,
+  nowMs: number,
+  random: SeededRandom,
+): Standing | null {
   let best: Standing | null = null;
+  let bestScore = 0;
+  let own: Standing | null = null;
+  let ownScore = 0;
   for (const standing of standings) {
-    if (standing.waitMs > 0) continue;
-    if (best === null || isBetter(state, standing, best, want)) best = standing;
-    if (want.ordered === true) return best;
+    if (!standing.startable) continue;
+    if (want.ordered === true) return standing;
+    if (best !== null && isOfLowerRank(standing, best)) continue;
+    // Nearly always there is just one candidate: it needs no score.
+    const score = standings.length === 1 ? 0 : scoreOf(state, standing, want, nowMs, random);
+    if (standing.source.config.name === want.affinity) {
+      own = standing;
+      ownScore = score;
+    }
+    if (best === null || isOfLowerRank(best, standing) || isBetter(standing, score, best, bestScore)) {
+      best = standing;
+      bestScore = score;
+    }
   }
-  return best;
+  if (own === null || best === null || isOfLowerRank(own, best) || best.probe) return best;
+  return ownScore <= AFFINITY_TOLERANCE * bestScore ? own : best;
 }
 
-function isBetter(state: ScopeState, a: Standing, b: Standing, want: Want): boolean {
-  const tier = a.source.config.priority - b.source.config.priority;
-  if (tier !== 0) return tier < 0;
-  if (a.probe !== b.probe) return a.probe;
-  const score = scoreOf(state, a, want) - scoreOf(state, b, want);
-  if (score !== 0) return score < 0;
+/** Tier first, then a probe that is due. */
+function isOfLowerRank(a: Standing, b: Standing): boolean {
+  if (a.source.config.priority !== b.source.config.priority) {
+    return a.source.config.priority > b.source.config.priority;
+  }
+  return !a.probe && b.probe;
+}
+
+function isBetter(a: Standing, scoreA: number, b: Standing, scoreB: number): boolean {
+  if (scoreA !== scoreB) return scoreA < scoreB;
   return a.source.lastGrant < b.source.lastGrant;
 }
 
-function scoreOf(state: ScopeState, standing: Standing, want: Want): number {
-  const { config } = standing.source;
+/** Lower is better. */
+function scoreOf(state: ScopeState, standing: Standing, want: Want, nowMs: number, random: SeededRandom): number {
+  const { source } = standing;
+  const { config } = source;
   const demotion = want.limitedHere.includes(config.name) ? LIMITED_HERE_FACTOR : 1;
-  if (state.selector === "round_robin") return Math.max(standing.source.turns, state.turnFloor) * demotion;
-  const capacity = config.maxConcurrency > 0 ? config.maxConcurrency : UNLIMITED_CAPACITY;
-  // One more than in flight: an idle source that just refused must lose against an idle one that did not.
-  return ((inflightOf(state.leases, config.name) + 1) / (capacity * config.weight)) * demotion;
+  if (state.selector === "round_robin") return Math.max(source.turns, state.turnFloor) * demotion;
+  const busy = inflightOf(state.leases, config.name);
+  if (state.selector === "least_inflight") {
+    const capacity = config.maxConcurrency > 0 ? config.maxConcurrency : UNLIMITED_CAPACITY;
+    // One more than in flight: an idle source that just refused must lose against an idle one that did not.
+    return ((busy + 1) / (capacity * config.weight)) * demotion;
+  }
+  const window = windowInForce(state, source, nowMs);
+  const capacity = window === Infinity ? UNLIMITED_CAPACITY : window;
+  const used = Math.min(1, (busy + 1) / (capacity * config.weight));
+  const timeMs = expectedMs(state, source, want);
+  const successMs = successTimeMs(source.health, timeMs, standing.waitMs, nowMs);
+  const score = (successMs / (1 - 0.5 * used)) * source.priceFactor * demotion;
+  return jittered(score, NOISE, random);
+}
+
+/** T of this call on this source. */
+export function expectedMs(state: ScopeState, source: SourceState, want: Want): number {
+  const learned = learnedOutTokens(state.tokens, tokenKey(source.config.model, want.tag ?? ""));
+  const outTokens = learned === null ? null : Math.min(learned, want.maxTokens ?? Infinity);
+  return attemptTimeMs(source.health, poolOf(state), outTokens);
 }
 
 /** Books the turn of a granted source. */
-export function noteTurn(state: ScopeState, standing: Standing): void {
-  const { source } = standing;
+export function noteTurn(state: ScopeState, { source }: Standing): void {
   const start = Math.max(source.turns, state.turnFloor);
   state.turnFloor = start;
   source.turns = start + 1 / source.config.weight;

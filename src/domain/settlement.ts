@@ -1,8 +1,9 @@
-import { applyOutcome, closeByFirstToken, forceOpen, handBackProbe, isCurrent } from "./breaker.js";
-import { coolDown, endCooldown } from "./cooldown.js";
+import { forceOpen, handBackProbe, isCurrent } from "./breaker.js";
 import { type StoreClock, settleGates } from "./gates/gate.js";
 import { expireLeases, type Lease, removeLease } from "./leases.js";
 import type { SeededRandom } from "./random.js";
+import { applyAttempt, coolAfter, hearFirstToken, hearOverdue } from "./scheduling/evidence-flow.js";
+import { learnFrom } from "./scheduling/learning.js";
 import type { ScopeState, SourceState } from "./scope-state.js";
 import type { Settle, Verdict } from "./tick.js";
 
@@ -13,24 +14,39 @@ export interface SettleEffect {
   readonly released: boolean;
   /** The breaker changed its state. */
   readonly stateChanged: boolean;
+  /** The breaker opened because the source is broken: attempts without a token may leave it. */
+  readonly tripped: boolean;
+  /** A cooldown began, which permits not started yet must know. */
+  readonly cooling: boolean;
 }
 
-const NO_EFFECT: SettleEffect = { applied: false, released: false, stateChanged: false };
+const NO_EFFECT: SettleEffect = {
+  applied: false,
+  released: false,
+  stateChanged: false,
+  tripped: false,
+  cooling: false,
+};
+const RELEASED: SettleEffect = { ...NO_EFFECT, released: true };
+const APPLIED: SettleEffect = { ...RELEASED, applied: true };
 
-/** Ends one attempt: permit, tokens, cooldown and breaker in one step. Once only: a second settle finds no lease. */
+/** Ends one attempt: permit, tokens, learning and breaker in one step. Once only: a second settle finds no lease. */
 export function settle(state: ScopeState, s: Settle, clock: StoreClock, random: SeededRandom): SettleEffect {
   const lease = removeLease(state.leases, s.leaseId);
   if (lease === undefined) return NO_EFFECT;
+  const { nowMs } = clock;
+  if (lease.retry) state.retriesInFlight -= 1;
   const source = state.sources.get(lease.grant.source)!;
   settleBooks(state, source, lease, s, clock);
-  if (s.outcome === "success") state.lastProgressMs = clock.nowMs;
+  if (s.outcome === "success") state.lastProgressMs = nowMs;
+  // Limits and speed are learned from late writers too; the breaker is fenced.
+  learnFrom(state, source, lease, s, nowMs);
   const { epoch, leaseId } = lease.grant;
-  if (!isCurrent(source.breaker, leaseId, epoch)) return { applied: false, released: true, stateChanged: false };
+  if (!isCurrent(source.breaker, leaseId, epoch)) return RELEASED;
   // What is told as a source's last error explains its present state; a late writer knows nothing of it.
   if (s.outcome === "success") source.lastError = null;
   else if (s.lastError !== undefined) source.lastError = s.lastError;
-  const stateChanged = teach(state, source, s, clock, random);
-  return { applied: true, released: true, stateChanged };
+  return teach(state, source, lease, s, nowMs, random);
 }
 
 function settleBooks(state: ScopeState, source: SourceState, lease: Lease, s: Settle, clock: StoreClock): void {
@@ -47,27 +63,40 @@ function settleBooks(state: ScopeState, source: SourceState, lease: Lease, s: Se
   });
 }
 
-function teach(state: ScopeState, source: SourceState, s: Settle, clock: StoreClock, random: SeededRandom): boolean {
-  if (s.outcome === "success") endCooldown(source.cooldown);
-  const rateLimited = s.rateLimited !== undefined;
-  if (rateLimited) coolDown(source.cooldown, clock.nowMs, s.retryAfterMs, random);
+function teach(
+  state: ScopeState,
+  source: SourceState,
+  lease: Lease,
+  s: Settle,
+  nowMs: number,
+  random: SeededRandom,
+): SettleEffect {
+  const cooling = coolAfter(state, source, lease, s, nowMs, random);
   if (s.outcome === "dead") {
-    forceOpen(source.breaker, clock.nowMs, s.retryAfterMs);
-    return true;
+    forceOpen(source.breaker, nowMs, s.retryAfterMs);
+    state.pool = null;
+    return { ...APPLIED, stateChanged: true, cooling };
   }
-  return applyOutcome(source.breaker, state.breaker, s.leaseId, s.outcome, rateLimited, clock.nowMs, random);
+  const stateChanged = applyAttempt(state, source, lease, s, nowMs, random);
+  if (!stateChanged && !cooling) return APPLIED;
+  return { ...APPLIED, stateChanged, tripped: stateChanged && source.breaker.state === "open", cooling };
 }
 
-/** Evidence during an attempt. Returns whether it took effect, and whether the breaker changed. */
-export function hear(state: ScopeState, v: Verdict, clock: StoreClock): { applied: boolean; stateChanged: boolean } {
+/** Evidence during an attempt. */
+export function hear(state: ScopeState, v: Verdict, clock: StoreClock, random: SeededRandom): SettleEffect {
   const lease = state.leases.byId.get(v.leaseId);
-  if (lease === undefined || v.kind !== "first_token") return { applied: false, stateChanged: false };
-  state.lastProgressMs = clock.nowMs;
-  const { breaker } = state.sources.get(lease.grant.source)!;
-  if (!isCurrent(breaker, v.leaseId, lease.grant.epoch)) return { applied: false, stateChanged: false };
-  if (breaker.state !== "half_open") return { applied: true, stateChanged: false };
-  closeByFirstToken(breaker, clock.nowMs);
-  return { applied: true, stateChanged: true };
+  if (lease === undefined) return NO_EFFECT;
+  const { nowMs } = clock;
+  const source = state.sources.get(lease.grant.source)!;
+  const isCurrentVerdict = isCurrent(source.breaker, v.leaseId, lease.grant.epoch);
+  if (v.kind === "overdue") {
+    if (!isCurrentVerdict || lease.overdue !== "no" || !state.scheduling.overdue) return NO_EFFECT;
+    const tripped = hearOverdue(state, source, lease, nowMs, random);
+    return { ...NO_EFFECT, applied: true, stateChanged: tripped, tripped };
+  }
+  state.lastProgressMs = nowMs;
+  const stateChanged = hearFirstToken(state, source, lease, v, isCurrentVerdict, nowMs);
+  return { ...NO_EFFECT, applied: isCurrentVerdict, stateChanged };
 }
 
 /** Permits of dead workers come back; a probe among them ends with its lease. Returns how many. */
@@ -75,6 +104,7 @@ export function reclaimExpired(state: ScopeState, clock: StoreClock): number {
   let count = 0;
   expireLeases(state.leases, clock.nowMs, (lease) => {
     handBackProbe(state.sources.get(lease.grant.source)!.breaker, lease.grant.leaseId);
+    if (lease.retry) state.retriesInFlight -= 1;
     count += 1;
   });
   return count;

@@ -3,34 +3,42 @@ import { breakerAdmission } from "./breaker.js";
 import { cooldownWaitMs } from "./cooldown.js";
 import { requestWaitMs, type StoreClock, tokenWaitMs } from "./gates/gate.js";
 import { inflightOf, nextExpiryMs, nextExpiryOfMs } from "./leases.js";
+import { windowInForce } from "./scheduling/in-force.js";
+import { pacedWaitMs } from "./scheduling/pacer.js";
+import { learnedTokens, tokenKey } from "./scheduling/token-learning.js";
 import type { ScopeState, SourceState, Standing } from "./scope-state.js";
 import { GATE_NAMES, type Want } from "./tick.js";
 
 /** The reservation of this want on this source: EST_TOKENS wins, nothing is reserved where no token gate is on. */
 export function reservation(state: ScopeState, source: SourceState, want: Want): number {
   if (source.rules.tokens === null && state.globalRules.tokens === null) return 0;
-  return source.config.estTokens ?? want.estTokens;
+  return estimatedTokens(state, source, want);
+}
+
+/** What the call is believed to use there: EST_TOKENS, what calls of its kind used, or the caller's estimate. */
+export function estimatedTokens(state: ScopeState, source: SourceState, want: Want): number {
+  const { estTokens, tpmCharge, model } = source.config;
+  if (estTokens !== undefined) return estTokens;
+  if (!state.scheduling.learnTokens || tpmCharge === "max" || want.promptTokens === undefined) return want.estTokens;
+  const key = tokenKey(model, want.tag ?? "");
+  return learnedTokens(state.tokens, key, want.promptTokens, want.maxTokens) ?? want.estTokens;
 }
 
 /** Judges all gates of one candidate at once; changes nothing. */
 export function standingOf(state: ScopeState, source: SourceState, want: Want, clock: StoreClock): Standing {
   const tokens = reservation(state, source, want);
   const { breaker } = source;
-  if (neverFits(source.rules.limits.tpm, tokens))
-    return { source, waitMs: Infinity, reason: "tpm", probe: false, tokens };
-  if (neverFits(state.globalRules.limits.tpm, tokens)) {
-    return { source, waitMs: Infinity, reason: "global_tpm", probe: false, tokens };
-  }
+  if (neverFits(source.config.tpm, tokens)) return waiting(source, Infinity, "tpm", false, tokens);
+  if (neverFits(state.globalRules.limits.tpm, tokens)) return waiting(source, Infinity, "global_tpm", false, tokens);
   const probeEndsMs =
     breaker.probeLease === "" ? null : (state.leases.byId.get(breaker.probeLease)?.expiresAtMs ?? null);
   const admission = breakerAdmission(breaker, state.breaker, clock.nowMs, probeEndsMs);
-  if (admission.kind === "wait") {
-    return { source, waitMs: admission.waitMs, reason: breakerReason(source), probe: false, tokens };
-  }
-  const probe = admission.kind === "probe";
-  const coolingMs = cooldownWaitMs(source.cooldown, clock.nowMs);
-  if (coolingMs > 0) return { source, waitMs: coolingMs, reason: "cooling", probe, tokens };
-  return gateStanding(state, source, clock, tokens, probe);
+  if (admission.kind === "wait") return waiting(source, admission.waitMs, breakerReason(source), false, tokens);
+  return gateStanding(state, source, clock, tokens, admission.kind === "probe");
+}
+
+function waiting(source: SourceState, waitMs: number, reason: SourceReason, probe: boolean, tokens: number): Standing {
+  return { source, waitMs, reason, probe, tokens, startable: false };
 }
 
 function neverFits(tpm: number, tokens: number): boolean {
@@ -42,7 +50,13 @@ function breakerReason(source: SourceState): SourceReason {
   return source.breaker.dead ? "dead" : "breaker_open";
 }
 
-/** The six gates in their order; the wait is the longest of them, the reason the first that refuses. */
+/** Gates that only a release opens: their wait is a bound, and nobody can be given a permit ahead of it. */
+const CONCURRENCY_GATES = 2;
+
+/**
+ * Cooldown and the six gates in their order; the wait is the longest of them, the reason the first that refuses. A wait
+ * that time alone ends may be granted up to `prefetchMs` ahead; a probe starts at once or not at all.
+ */
 function gateStanding(
   state: ScopeState,
   source: SourceState,
@@ -50,15 +64,25 @@ function gateStanding(
   tokens: number,
   probe: boolean,
 ): Standing {
-  let reason: SourceReason | null = null;
-  let longestMs = 0;
+  const coolingMs = cooldownWaitMs(source.cooldown, clock.nowMs);
+  let reason: SourceReason | null = coolingMs > 0 ? "cooling" : null;
+  let longestMs = coolingMs;
+  let needsRelease = false;
   for (let gate = 0; gate < GATE_NAMES.length; gate += 1) {
     const waitMs = gateWaitMs(gate, state, source, clock, tokens);
     if (waitMs <= 0) continue;
     reason ??= GATE_NAMES[gate]!;
+    if (gate < CONCURRENCY_GATES) needsRelease = true;
     if (waitMs > longestMs) longestMs = waitMs;
   }
-  return { source, waitMs: longestMs, reason, probe, tokens };
+  const startable = longestMs === 0 || (!needsRelease && !probe && longestMs <= prefetchMs(state, source));
+  return { source, waitMs: longestMs, reason, probe, tokens, startable };
+}
+
+/** Aligned minutes are counted when they have come: nothing can be booked in the next one. */
+function prefetchMs(state: ScopeState, source: SourceState): number {
+  const countsMinutes = source.config.limitRule === "window" || state.globalRules.limits.limitRule === "window";
+  return countsMinutes ? 0 : state.scheduling.prefetchMs;
 }
 
 function gateWaitMs(gate: number, state: ScopeState, source: SourceState, clock: StoreClock, tokens: number): number {
@@ -66,17 +90,17 @@ function gateWaitMs(gate: number, state: ScopeState, source: SourceState, clock:
   switch (gate) {
     case 0: {
       const limit = state.globalRules.limits.maxConcurrency;
-      return limit > 0 && leases.byId.size >= limit ? untilMs(nextExpiryMs(leases), clock) : 0;
+      return limit > 0 && leases.byId.size >= limit ? untilMs(nextExpiryMs(leases), state, clock) : 0;
     }
     case 1: {
-      const { maxConcurrency, name } = source.config;
-      const isFull = maxConcurrency > 0 && inflightOf(leases, name) >= maxConcurrency;
-      return isFull ? untilMs(nextExpiryOfMs(leases, name), clock) : 0;
+      const { name } = source.config;
+      const isFull = inflightOf(leases, name) >= windowInForce(state, source, clock.nowMs);
+      return isFull ? untilMs(nextExpiryOfMs(leases, name), state, clock) : 0;
     }
     case 2:
       return requestWaitMs(state.globalRules, state.globalGates, clock);
     case 3:
-      return requestWaitMs(source.rules, source.gates, clock);
+      return Math.max(requestWaitMs(source.rules, source.gates, clock), pacerWaitMs(state, source, clock));
     case 4:
       return tokenWaitMs(state.globalRules, state.globalGates, clock, tokens);
     default:
@@ -84,7 +108,15 @@ function gateWaitMs(gate: number, state: ScopeState, source: SourceState, clock:
   }
 }
 
+function pacerWaitMs(state: ScopeState, source: SourceState, clock: StoreClock): number {
+  return state.scheduling.pacer ? pacedWaitMs(source.pacer, source.config, clock.nowMs) : 0;
+}
+
+/** Where asking costs a round trip and news may be lost, a full gate is looked at again this soon. */
+const RECHECK_MS = 1_000;
+
 /** A release wakes earlier; this is the latest moment a permit comes back by itself. */
-function untilMs(momentMs: number | null, clock: StoreClock): number {
-  return Math.max(1, (momentMs ?? clock.nowMs) - clock.nowMs);
+function untilMs(momentMs: number | null, state: ScopeState, clock: StoreClock): number {
+  const leftMs = Math.max(1, (momentMs ?? clock.nowMs) - clock.nowMs);
+  return state.scheduling.prefetchMs > 0 ? Math.min(leftMs, RECHECK_MS) : leftMs;
 }

@@ -127,6 +127,8 @@ export interface Settle {
   readonly retryAfterMs?: number;
   readonly rateLimited?: RateLimitDimension;
   readonly durationMs: number;
+  /** Send to first token, for an end that comes in the same tick as its verdict. */
+  readonly ttftMs?: number | undefined;
   /** Time per output token after the first one. */
   readonly tpotMs?: number | undefined;
   /** Measured by the provider, for learning. */

@@ -1,11 +1,19 @@
 import { admitAll } from "../../domain/admission.js";
-import { cooldownWaitMs } from "../../domain/cooldown.js";
-import { requestsBooked, type StoreClock, tokensBooked } from "../../domain/gates/gate.js";
-import { inflightOf, renewLease } from "../../domain/leases.js";
-import { seededRandom } from "../../domain/random.js";
-import { BREAKER_DEFAULTS, type BreakerConfig, type SchedulingConfig, type SelectorName } from "../../domain/scope.js";
-import { newScopeState, type ScopeState, type SourceState } from "../../domain/scope-state.js";
-import { hear, reclaimExpired, settle } from "../../domain/settlement.js";
+import { describeScope, describeSource } from "../../domain/description.js";
+import type { StoreClock } from "../../domain/gates/gate.js";
+import { renewLease } from "../../domain/leases.js";
+import { type SeededRandom, seededRandom } from "../../domain/random.js";
+import { evacuationAgeMs } from "../../domain/scheduling/evacuation.js";
+import { nextInLine } from "../../domain/scheduling/fairness.js";
+import {
+  BREAKER_DEFAULTS,
+  type BreakerConfig,
+  SCHEDULING_DEFAULTS,
+  type SchedulingConfig,
+  type SelectorName,
+} from "../../domain/scope.js";
+import { newScopeState, type ScopeState } from "../../domain/scope-state.js";
+import { hear, reclaimExpired, type SettleEffect, settle } from "../../domain/settlement.js";
 import { type LimitConfig, NO_LIMITS, type SourceConfig } from "../../domain/source.js";
 import { SourceNotConfiguredError } from "../../errors.js";
 import type {
@@ -14,7 +22,6 @@ import type {
   Grant,
   Refusal,
   ScopeSnapshot,
-  SourceSnapshot,
   TickBatch,
   TickReply,
 } from "../../ports/governor.js";
@@ -26,7 +33,7 @@ export interface MemoryGovernorOptions {
   /** Limits over all sources together. Default: off. */
   readonly global?: Partial<LimitConfig>;
   readonly breaker?: Partial<BreakerConfig>;
-  /** Default `least_inflight`. */
+  /** Default `health_aware`. */
   readonly selector?: SelectorName;
   /** Default 30 s. */
   readonly leaseTtlMs?: number;
@@ -67,7 +74,9 @@ export class MemoryGovernor implements Governor {
         sources: options.sources,
         global: this.global,
         breaker: { ...BREAKER_DEFAULTS, ...options.breaker },
-        selector: options.selector ?? "least_inflight",
+        selector: options.selector ?? "health_aware",
+        scheduling: { ...SCHEDULING_DEFAULTS, ...options.scheduling },
+        prices: options.prices,
         leaseTtlMs: options.leaseTtlMs ?? DEFAULT_LEASE_TTL_MS,
       },
       options.runtime.now(),
@@ -78,29 +87,28 @@ export class MemoryGovernor implements Governor {
     this.#refuseUnknownSources(batch);
     const clock = this.#readClock();
     const events = reclaimExpired(this.#state, clock) > 0 ? [CAPACITY_RECLAIMED] : [];
-    const applied = this.#applyAccounts(batch, clock, events);
-    const reply = this.#answerWants(batch, clock, applied);
+    const random = seededRandom(batch.seed);
+    const applied = this.#applyAccounts(batch, clock, random, events);
+    const reply = this.#answerWants(batch, clock, random, applied);
     if (events.length > 0) this.#emit(events);
     return reply;
   }
 
   /** Settles, then verdicts, then renewals. */
-  #applyAccounts(batch: TickBatch, clock: StoreClock, events: GovernorEvent[]): readonly boolean[] {
-    const { settles, verdicts, renew } = batch;
+  #applyAccounts(
+    { settles, verdicts, renew, worker }: TickBatch,
+    clock: StoreClock,
+    random: SeededRandom,
+    events: GovernorEvent[],
+  ): readonly boolean[] {
     if (settles.length + verdicts.length + renew.length === 0) return NONE_APPLIED;
     const state = this.#state;
-    const random = seededRandom(batch.seed);
     const applied: boolean[] = [];
     for (const s of settles) {
-      const effect = settle(state, s, clock, random);
-      applied.push(effect.applied);
-      if (effect.stateChanged) events.push({ type: "state", source: s.source });
-      else if (effect.released) events.push({ type: "capacity", source: s.source });
+      applied.push(this.#noteEffect(s.source, settle(state, s, clock, random), worker, clock, events));
     }
     for (const v of verdicts) {
-      const effect = hear(state, v, clock);
-      applied.push(effect.applied);
-      if (effect.stateChanged) events.push({ type: "state", source: v.source });
+      applied.push(this.#noteEffect(v.source, hear(state, v, clock, random), worker, clock, events));
     }
     for (const leaseId of renew) {
       applied.push(renewLease(state.leases, leaseId, clock.nowMs + state.leaseTtlMs));
@@ -108,12 +116,31 @@ export class MemoryGovernor implements Governor {
     return applied;
   }
 
-  #answerWants(batch: TickBatch, clock: StoreClock, applied: readonly boolean[]): TickReply {
+  /** Tells what the others must know of an effect. */
+  #noteEffect(
+    source: string,
+    effect: SettleEffect,
+    worker: string,
+    clock: StoreClock,
+    events: GovernorEvent[],
+  ): boolean {
+    if (effect.stateChanged) {
+      const evacuateAfterMs = effect.tripped ? evacuationAgeMs(this.#state, source) : undefined;
+      events.push({ type: "state", source, ...(evacuateAfterMs === undefined ? {} : { evacuateAfterMs }) });
+    } else if (effect.released) {
+      const next = nextInLine(this.#state.workers, this.#state.workers.get(worker) ?? null, clock.nowMs);
+      events.push(next === null ? { type: "capacity", source } : { type: "capacity", source, worker: next });
+    }
+    if (effect.cooling && this.#state.scheduling.prefetchMs > 0) events.push({ type: "cooling", source });
+    return effect.applied;
+  }
+
+  #answerWants(batch: TickBatch, clock: StoreClock, random: SeededRandom, applied: readonly boolean[]): TickReply {
     if (batch.wants.length === 0) return { grants: NO_GRANTS, refusals: NO_REFUSALS, hintMs: null, applied };
     let grants: Grant[] | null = null;
     let refusals: Refusal[] | null = null;
     let hintMs: number | null = null;
-    for (const answer of admitAll(this.#state, batch.wants, clock)) {
+    for (const answer of admitAll(this.#state, batch.wants, batch.worker, clock, random)) {
       if ("kind" in answer) {
         refusals ??= [];
         refusals.push(answer);
@@ -134,8 +161,8 @@ export class MemoryGovernor implements Governor {
   snapshot(): ScopeSnapshot {
     const clock = this.#readClock();
     reclaimExpired(this.#state, clock);
-    const sources = [...this.#state.sources.values()].map((source) => snapshotOf(this.#state, source, clock));
-    return { scope: this.scope, sources, backend: { kind: "memory", ok: true } };
+    const sources = [...this.#state.sources.values()].map((source) => describeSource(this.#state, source, clock));
+    return { scope: this.scope, ...describeScope(this.#state), sources, backend: { kind: "memory", ok: true } };
   }
 
   progressAgeMs(): number {
@@ -175,22 +202,4 @@ export class MemoryGovernor implements Governor {
       for (const listener of this.#listeners) listener(event);
     }
   }
-}
-
-function snapshotOf(state: ScopeState, source: SourceState, clock: StoreClock): SourceSnapshot {
-  const { breaker, config } = source;
-  return {
-    name: config.name,
-    state: breaker.state,
-    epoch: breaker.epoch,
-    openForMs: breaker.state === "open" ? Math.max(0, breaker.openUntilMs - clock.nowMs) : 0,
-    probeInFlight: breaker.probeLease !== "",
-    inflight: inflightOf(state.leases, config.name),
-    maxConcurrency: config.maxConcurrency,
-    requestsUsed: requestsBooked(source.rules, source.gates, clock),
-    tokensUsed: tokensBooked(source.rules, source.gates, clock),
-    coolingMs: cooldownWaitMs(source.cooldown, clock.nowMs),
-    dead: breaker.dead,
-    lastError: source.lastError,
-  };
 }

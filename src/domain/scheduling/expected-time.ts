@@ -1,0 +1,31 @@
+import { type HealthRecord, successShare } from "./health.js";
+
+/** How long an attempt, and a success, are expected to take (spec 10 §5). */
+
+/** Before anything was measured anywhere. */
+const UNKNOWN_TTFT_MS = 1_000;
+const UNKNOWN_OUT_TOKENS = 256;
+
+/** Medians of the closed sources; 0 = unknown. */
+export interface PoolTimes {
+  readonly ttftMs: number;
+  readonly tpotMs: number;
+}
+
+/** T: first token and the rest of the answer. What a source has not shown yet is taken from its pool. */
+export function attemptTimeMs(h: HealthRecord, pool: PoolTimes, outTokens: number | null): number {
+  const ttftMs = h.ttftMs || pool.ttftMs || UNKNOWN_TTFT_MS;
+  const tpotMs = h.tpotMs || pool.tpotMs;
+  return ttftMs + (outTokens ?? UNKNOWN_OUT_TOKENS) * tpotMs;
+}
+
+/** Has this source shown enough to be believed? */
+export function isMeasured(h: HealthRecord): boolean {
+  return h.tpotMs > 0;
+}
+
+/** E: with the failures that are to be expected before the success, and the wait before the start. */
+export function successTimeMs(h: HealthRecord, timeMs: number, waitMs: number, nowMs: number): number {
+  const good = successShare(h, nowMs);
+  return timeMs + ((1 - good) / good) * Math.max(h.failMs, timeMs) + waitMs;
+}

@@ -1,0 +1,58 @@
+import { gateRules } from "../gates/gate.js";
+import { inflightOf, type Lease } from "../leases.js";
+import type { ScopeState, SourceState } from "../scope-state.js";
+import type { Settle } from "../tick.js";
+import { earn } from "./budgets.js";
+import { BETA } from "./cubic.js";
+import { gradientShare } from "./gradient.js";
+import { noteFailure, noteFirstToken, noteSuccess } from "./health.js";
+import { windowInForce } from "./in-force.js";
+import { cutEarly, cutWindowTo, growStartWindow, learnLimits, lowerLimit } from "./pacer.js";
+import { learnTokens } from "./token-learning.js";
+
+/** What one finished attempt teaches about speed, limits and sizes, whatever the breaker makes of it. */
+export function learnFrom(state: ScopeState, source: SourceState, lease: Lease, s: Settle, nowMs: number): void {
+  if (s.limits !== undefined) hearLimits(state, source, lease, s, nowMs);
+  if (s.outcome === "failure") {
+    noteFailure(source.health, s.durationMs, nowMs);
+    state.pool = null;
+    return;
+  }
+  if (s.outcome !== "success") return;
+  if (lease.ttftMs === 0 && s.ttftMs !== undefined) noteFirstToken(source.health, s.ttftMs);
+  noteSuccess(source.health, s.tpotMs, nowMs);
+  state.pool = null;
+  earn(state.budgets);
+  if (state.scheduling.pacer) growWindow(state, source, lease, s, nowMs);
+  learnSize(state, lease, s);
+}
+
+/** Unknown concurrency is found by growing, and by watching the time per token. */
+function growWindow(state: ScopeState, source: SourceState, lease: Lease, s: Settle, nowMs: number): void {
+  const { pacer, gradient, config } = source;
+  if (config.maxConcurrency > 0) return;
+  const inflight = inflightOf(state.leases, config.name) + 1;
+  growStartWindow(pacer, config, inflight);
+  if (s.tpotMs === undefined || s.tpotMs <= 0) return;
+  const share = gradientShare(gradient, s.tpotMs, nowMs);
+  if (share === null || (pacer.window.wMax !== 0 && lease.startedAtMs <= pacer.window.cutAtMs)) return;
+  cutWindowTo(pacer, (Math.min(windowInForce(state, source, nowMs), inflight) * share) / BETA, nowMs);
+}
+
+function learnSize(state: ScopeState, lease: Lease, { inTokens, outTokens }: Settle): void {
+  if (!state.scheduling.learnTokens || lease.promptTokens === undefined) return;
+  if (inTokens === undefined || outTokens === undefined) return;
+  learnTokens(state.tokens, lease.tokenKey, lease.promptTokens, inTokens, outTokens);
+}
+
+/** Limits told by headers are caps, never more than what is configured; little left is a warning. */
+function hearLimits(state: ScopeState, source: SourceState, lease: Lease, s: Settle, nowMs: number): void {
+  if (!state.scheduling.headers || s.limits === undefined) return;
+  const { pacer, config } = source;
+  if (learnLimits(pacer, s.limits)) {
+    const rpm = lowerLimit(config.rpm, pacer.learnedRpm);
+    const tpm = lowerLimit(config.tpm, pacer.learnedTpm);
+    source.rules = gateRules({ ...config, rpm, tpm });
+  }
+  if (state.scheduling.pacer) cutEarly(pacer, config, s.limits, lease, nowMs);
+}

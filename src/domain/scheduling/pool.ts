@@ -1,0 +1,35 @@
+import type { Pool, ScopeState } from "../scope-state.js";
+import { failureShare } from "./health.js";
+
+/** Fewer sources than this have no "most of them". */
+const LEAST_POOL = 3;
+
+/** Medians over the sources of a scope; computed when asked for after something changed. */
+export function poolOf(state: ScopeState): Pool {
+  state.pool ??= measurePool(state);
+  return state.pool;
+}
+
+function measurePool(state: ScopeState): Pool {
+  const ttfts: number[] = [];
+  const tpots: number[] = [];
+  const failures: number[] = [];
+  for (const { breaker, health } of state.sources.values()) {
+    failures.push(failureShare(health));
+    if (breaker.state !== "closed") continue;
+    if (health.ttftMs > 0) ttfts.push(health.ttftMs);
+    if (health.tpotMs > 0) tpots.push(health.tpotMs);
+  }
+  return {
+    ttftMs: median(ttfts),
+    tpotMs: median(tpots),
+    failShare: failures.length < LEAST_POOL ? 0 : median(failures),
+  };
+}
+
+function median(values: number[]): number {
+  if (values.length === 0) return 0;
+  values.sort((a, b) => a - b);
+  const middle = values.length >> 1;
+  return values.length % 2 === 1 ? values[middle]! : (values[middle - 1]! + values[middle]!) / 2;
+}

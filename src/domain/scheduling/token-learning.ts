@@ -1,0 +1,63 @@
+/** What calls of one kind really use (spec 10 §8), by model and tag. */
+export interface TokenRecord {
+  samples: number;
+  /** Actual over estimated prompt tokens. */
+  inRatio: number;
+  /** Output tokens. */
+  outTokens: number;
+  /** Mean absolute deviations of the two. */
+  inDeviation: number;
+  outDeviation: number;
+}
+
+export type TokenBook = Map<string, TokenRecord>;
+
+const ALPHA = 0.05;
+/** Before so many samples the estimate stays what it was. */
+const LEAST_SAMPLES = 20;
+const MOST_RECORDS = 4_096;
+
+export const tokenKey = (model: string, tag: string): string => `${model}\n${tag}`;
+
+/** null while too little is known. */
+export function learnedTokens(
+  book: TokenBook,
+  key: string,
+  promptTokens: number,
+  maxTokens: number | undefined,
+): number | null {
+  const known = book.get(key);
+  if (known === undefined || known.samples < LEAST_SAMPLES) return null;
+  return Math.max(1, Math.ceil(promptTokens * known.inRatio + Math.min(maxTokens ?? Infinity, known.outTokens)));
+}
+
+/** Output tokens expected of a call of this kind; null while too little is known. */
+export function learnedOutTokens(book: TokenBook, key: string): number | null {
+  const known = book.get(key);
+  return known === undefined || known.samples < LEAST_SAMPLES ? null : known.outTokens;
+}
+
+export function learnTokens(
+  book: TokenBook,
+  key: string,
+  estimatedIn: number,
+  actualIn: number,
+  actualOut: number,
+): void {
+  const ratio = actualIn / Math.max(1, estimatedIn);
+  if (!Number.isFinite(ratio) || !Number.isFinite(actualOut) || ratio < 0 || actualOut < 0) return;
+  const known = book.get(key);
+  if (known === undefined) {
+    // Tags are the caller's: one a call must not fill the memory.
+    if (book.size >= MOST_RECORDS) for (const oldest of book.keys()) if (book.delete(oldest)) break;
+    book.set(key, { samples: 1, inRatio: ratio, outTokens: actualOut, inDeviation: 0, outDeviation: 0 });
+    return;
+  }
+  // A true mean at first: the very first call must not weigh for long.
+  const alpha = Math.max(ALPHA, 1 / (known.samples + 1));
+  known.samples += 1;
+  known.inDeviation += alpha * (Math.abs(ratio - known.inRatio) - known.inDeviation);
+  known.outDeviation += alpha * (Math.abs(actualOut - known.outTokens) - known.outDeviation);
+  known.inRatio += alpha * (ratio - known.inRatio);
+  known.outTokens += alpha * (actualOut - known.outTokens);
+}
