@@ -32,6 +32,8 @@ const WINDOW_GROWTH_PER_S = 0.1;
 const RATE_GROWTH_PER_S = 1 / 60;
 /** One request in 20 s still finds out that a source is back. */
 const MIN_RATE_PER_S = 0.05;
+/** What was measured below this says how little was asked for, not how little is borne; repeated cuts still get there. */
+const LEAST_MEASURED_PER_S = 1;
 /** What a header must leave of a second's rate, else R is cut before anything fails. */
 const EARLY_REQUESTS_S = 1;
 const EARLY_TOKENS_S = 0.5;
@@ -140,13 +142,15 @@ export function cutFor(
 ): boolean {
   let hasCut = false;
   if (dimension !== "concurrency") hasCut = cutRate(p, limits, attempt, nowMs);
-  if (dimension === "concurrency" || dimension === "unknown") hasCut = cutWindow(p, limits, attempt, nowMs) || hasCut;
+  // Of a window that was hardly used nobody can say that it was too wide.
+  const mayBeWindow = dimension === "unknown" && attempt.inflight * 2 >= pacedWindow(p, limits, nowMs);
+  if (dimension === "concurrency" || mayBeWindow) hasCut = cutWindow(p, limits, attempt, nowMs) || hasCut;
   return hasCut;
 }
 
 function cutRate(p: PacerRecord, limits: LimitConfig, attempt: PacedAttempt, nowMs: number): boolean {
   if (isStale(p.rate, attempt)) return false;
-  const measured = Math.max(MEASURED_MARGIN * measuredRate(p, nowMs), MIN_RATE_PER_S);
+  const measured = Math.max(MEASURED_MARGIN * measuredRate(p, nowMs), LEAST_MEASURED_PER_S);
   cut(p.rate, Math.min(pacedRate(p, limits, nowMs), measured), nowMs);
   return true;
 }

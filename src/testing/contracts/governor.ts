@@ -7,6 +7,9 @@ import { leaseTests } from "./governor/leases.js";
 import { observationTests } from "./governor/observation.js";
 import { probeTests } from "./governor/probes.js";
 import { rateTests } from "./governor/rates.js";
+import { isolationTests } from "./governor/scheduling-isolation.js";
+import { orderTests } from "./governor/scheduling-order.js";
+import { paceTests } from "./governor/scheduling-pace.js";
 import { selectionTests } from "./governor/selection.js";
 import { wantTests } from "./governor/wants.js";
 
@@ -23,6 +26,9 @@ const TESTS: readonly ContractTest[] = [
   ...cooldownTests,
   ...selectionTests,
   ...observationTests,
+  ...paceTests,
+  ...isolationTests,
+  ...orderTests,
 ];
 
 export interface GovernorContractOptions {
