@@ -132,11 +132,12 @@ function decide(desk: Desk, want: Want, isLowerTurn: boolean): Choice | Refusal 
 }
 
 /** No source would answer within what is left of the call's deadline. What was never measured may be fast. */
-function isHopeless({ state }: Desk, want: Want, standings: readonly Standing[]): boolean {
+function isHopeless({ state, clock }: Desk, want: Want, standings: readonly Standing[]): boolean {
   const { remainingMs } = want;
   if (remainingMs === undefined || !state.scheduling.deadlineRefusal) return false;
   for (const { source, waitMs } of standings) {
-    if (!isMeasured(source.health) || waitMs + expectedMs(state, source, want) <= remainingMs) return false;
+    if (!isMeasured(source.health) || waitMs + expectedMs(state, source, want, clock.nowMs) <= remainingMs)
+      return false;
   }
   return standings.length > 0;
 }

@@ -45,7 +45,7 @@ function describeAdaptive(state: ScopeState, source: SourceState, nowMs: number)
   );
   const facts = {
     ownTtftMs: health.ttftMs,
-    poolTtftMs: poolOf(state).ttftMs,
+    poolTtftMs: poolOf(state, nowMs).ttftMs,
     ttftTimeoutMs: config.ttftTimeoutMs,
     promptTokens: undefined,
     meanPromptTokens: 0,

@@ -6,10 +6,8 @@ import { payHedge, payRetry } from "./scheduling/budgets.js";
 import { firstTokenDueMs, hedgeAfterMs } from "./scheduling/first-token.js";
 import { notePacedGrant } from "./scheduling/pacer.js";
 import { poolOf } from "./scheduling/pool.js";
-import { tokenKey } from "./scheduling/token-learning.js";
 import type { ScopeState, SourceState, Standing } from "./scope-state.js";
 import { noteTurn } from "./selection.js";
-import { estimatedTokens } from "./standing.js";
 import type { Grant, Passed, Want } from "./tick.js";
 
 /** α of the means that calls are compared with. */
@@ -35,7 +33,7 @@ export function grantTo(
   noteGrant(source.cooldown, startMs);
   noteTurn(state, chosen);
   payFor(state, want);
-  noteMeans(state, source, want);
+  noteMeans(state, chosen.estimate, want);
   const grant: Grant = {
     leaseId,
     source: source.config.name,
@@ -45,8 +43,8 @@ export function grantTo(
     windowId,
     reservedTokens: tokens,
     leaseTtlMs: state.leaseTtlMs,
-    firstTokenDueMs: state.scheduling.overdue ? dueMs(state, source, want) : null,
-    hedgeAfterMs: hedgeAfterMs(poolOf(state).ttftMs),
+    firstTokenDueMs: state.scheduling.overdue ? dueMs(state, source, want, nowMs) : null,
+    hedgeAfterMs: hedgeAfterMs(poolOf(state, nowMs).ttftMs),
     passedOver: passed,
   };
   addLease(state.leases, {
@@ -56,7 +54,7 @@ export function grantTo(
     startedAtMs: startMs,
     inflight: inflightOf(state.leases, source.config.name) + 1,
     promptTokens: want.promptTokens,
-    tokenKey: want.promptTokens === undefined ? "" : tokenKey(source.config.model, want.tag ?? ""),
+    tag: want.tag ?? "",
     retry: want.retry === true,
     overdue: "no",
     ttftMs: 0,
@@ -72,8 +70,8 @@ function payFor(state: ScopeState, want: Want): void {
   if (want.hedge === true) payHedge(state.budgets);
 }
 
-function noteMeans(state: ScopeState, source: SourceState, want: Want): void {
-  state.meanTokens = moved(state.meanTokens, estimatedTokens(state, source, want));
+function noteMeans(state: ScopeState, estimate: number, want: Want): void {
+  state.meanTokens = moved(state.meanTokens, estimate);
   if (want.promptTokens !== undefined) state.meanPromptTokens = moved(state.meanPromptTokens, want.promptTokens);
 }
 
@@ -81,11 +79,11 @@ function moved(mean: number, sample: number): number {
   return mean === 0 ? sample : mean + MEAN_ALPHA * (sample - mean);
 }
 
-function dueMs(state: ScopeState, { config, health }: SourceState, want: Want): number | null {
+function dueMs(state: ScopeState, { config, health }: SourceState, want: Want, nowMs: number): number | null {
   if (health.ttftMs === 0) return null;
   return firstTokenDueMs({
     ownTtftMs: health.ttftMs,
-    poolTtftMs: poolOf(state).ttftMs,
+    poolTtftMs: poolOf(state, nowMs).ttftMs,
     ttftTimeoutMs: config.ttftTimeoutMs,
     promptTokens: want.promptTokens,
     meanPromptTokens: state.meanPromptTokens,

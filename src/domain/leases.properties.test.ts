@@ -19,7 +19,7 @@ const UNUSED = {
   startedAtMs: 0,
   inflight: 1,
   promptTokens: undefined,
-  tokenKey: "",
+  tag: "",
   retry: false,
   overdue: "no",
   ttftMs: 0,

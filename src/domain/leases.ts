@@ -14,7 +14,7 @@ export interface Lease {
   readonly inflight: number;
   /** The estimates it was granted with, for learning. */
   readonly promptTokens: number | undefined;
-  readonly tokenKey: string;
+  readonly tag: string;
   readonly retry: boolean;
   /** A first token that was overdue was told as evidence; `reversed`: it came after all. */
   overdue: "no" | "told" | "reversed";

@@ -27,6 +27,8 @@ export interface SourceState {
   readonly gradient: GradientRecord;
   readonly evidence: EvidenceRecord;
   readonly health: HealthRecord;
+  /** What calls use; sources of one model share it. */
+  readonly tokens: TokenBook;
   /** Closed after a trip at this moment; −Infinity = never. */
   reclosedAtMs: number;
   /** (price / lowest price)^κ; 1 without prices. */
@@ -51,7 +53,6 @@ export interface ScopeState {
   /** Leases of retries that the budget paid or let through. */
   retriesInFlight: number;
   readonly workers: WorkerBook;
-  readonly tokens: TokenBook;
   /** Of what was granted lately; 0 = nothing yet. */
   meanTokens: number;
   meanPromptTokens: number;
@@ -68,6 +69,7 @@ export interface ScopeState {
 }
 
 export interface Pool extends PoolTimes {
+  readonly measuredAtMs: number;
   /** Median share of failures, 0 where too few sources are there to compare. */
   readonly failShare: number;
 }
@@ -85,7 +87,10 @@ export interface ScopeSetup {
 
 export function newScopeState(setup: ScopeSetup, nowMs: number): ScopeState {
   const sources = new Map<SourceName, SourceState>();
+  const tokens = new Map<string, TokenBook>();
   for (const config of setup.sources) {
+    const book = tokens.get(config.model) ?? new Map();
+    tokens.set(config.model, book);
     sources.set(config.name, {
       config,
       rules: gateRules(config),
@@ -96,6 +101,7 @@ export function newScopeState(setup: ScopeSetup, nowMs: number): ScopeState {
       gradient: newGradient(),
       evidence: noEvidence(),
       health: newHealth(),
+      tokens: book,
       reclosedAtMs: Number.NEGATIVE_INFINITY,
       priceFactor: priceFactor(setup, config.name),
       turns: 0,
@@ -114,7 +120,6 @@ export function newScopeState(setup: ScopeSetup, nowMs: number): ScopeState {
     budgets: newBudgets(),
     retriesInFlight: 0,
     workers: new Map(),
-    tokens: new Map(),
     meanTokens: 0,
     meanPromptTokens: 0,
     grantsOfUpperClass: 0,
@@ -140,7 +145,10 @@ export interface Standing {
   readonly waitMs: number;
   readonly reason: SourceReason | null;
   readonly probe: boolean;
+  /** What is reserved; 0 where no token gate is on. */
   readonly tokens: number;
+  /** What the call is believed to use, whether it is reserved or not. */
+  readonly estimate: number;
   /** May be granted now, to start after `waitMs`. */
   readonly startable: boolean;
 }

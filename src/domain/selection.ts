@@ -3,7 +3,7 @@ import { jittered, type SeededRandom } from "./random.js";
 import { attemptTimeMs, successTimeMs } from "./scheduling/expected-time.js";
 import { windowInForce } from "./scheduling/in-force.js";
 import { poolOf } from "./scheduling/pool.js";
-import { learnedOutTokens, tokenKey } from "./scheduling/token-learning.js";
+import { learnedOutTokens } from "./scheduling/token-learning.js";
 import type { ScopeState, SourceState, Standing } from "./scope-state.js";
 import type { Want } from "./tick.js";
 
@@ -90,17 +90,17 @@ function scoreOf(state: ScopeState, standing: Standing, want: Want, nowMs: numbe
   const window = windowInForce(state, source, nowMs);
   const capacity = window === Infinity ? UNLIMITED_CAPACITY : window;
   const used = Math.min(1, (busy + 1) / (capacity * config.weight));
-  const timeMs = expectedMs(state, source, want);
+  const timeMs = expectedMs(state, source, want, nowMs);
   const successMs = successTimeMs(source.health, timeMs, standing.waitMs, nowMs);
   const score = (successMs / (1 - 0.5 * used)) * source.priceFactor * demotion;
   return jittered(score, NOISE, random);
 }
 
 /** T of this call on this source. */
-export function expectedMs(state: ScopeState, source: SourceState, want: Want): number {
-  const learned = learnedOutTokens(state.tokens, tokenKey(source.config.model, want.tag ?? ""));
+export function expectedMs(state: ScopeState, source: SourceState, want: Want, nowMs: number): number {
+  const learned = learnedOutTokens(source.tokens, want.tag ?? "");
   const outTokens = learned === null ? null : Math.min(learned, want.maxTokens ?? Infinity);
-  return attemptTimeMs(source.health, poolOf(state), outTokens);
+  return attemptTimeMs(source.health, poolOf(state, nowMs), outTokens);
 }
 
 /** Books the turn of a granted source. */

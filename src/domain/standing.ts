@@ -5,40 +5,44 @@ import { requestWaitMs, type StoreClock, tokenWaitMs } from "./gates/gate.js";
 import { inflightOf, nextExpiryMs, nextExpiryOfMs } from "./leases.js";
 import { windowInForce } from "./scheduling/in-force.js";
 import { pacedWaitMs } from "./scheduling/pacer.js";
-import { learnedTokens, tokenKey } from "./scheduling/token-learning.js";
+import { learnedTokens } from "./scheduling/token-learning.js";
 import type { ScopeState, SourceState, Standing } from "./scope-state.js";
 import { GATE_NAMES, type Want } from "./tick.js";
 
-/** The reservation of this want on this source: EST_TOKENS wins, nothing is reserved where no token gate is on. */
-export function reservation(state: ScopeState, source: SourceState, want: Want): number {
-  if (source.rules.tokens === null && state.globalRules.tokens === null) return 0;
-  return estimatedTokens(state, source, want);
-}
-
 /** What the call is believed to use there: EST_TOKENS, what calls of its kind used, or the caller's estimate. */
 export function estimatedTokens(state: ScopeState, source: SourceState, want: Want): number {
-  const { estTokens, tpmCharge, model } = source.config;
+  const { estTokens, tpmCharge } = source.config;
   if (estTokens !== undefined) return estTokens;
   if (!state.scheduling.learnTokens || tpmCharge === "max" || want.promptTokens === undefined) return want.estTokens;
-  const key = tokenKey(model, want.tag ?? "");
-  return learnedTokens(state.tokens, key, want.promptTokens, want.maxTokens) ?? want.estTokens;
+  return learnedTokens(source.tokens, want.tag ?? "", want.promptTokens, want.maxTokens) ?? want.estTokens;
 }
 
 /** Judges all gates of one candidate at once; changes nothing. */
 export function standingOf(state: ScopeState, source: SourceState, want: Want, clock: StoreClock): Standing {
-  const tokens = reservation(state, source, want);
+  const estimate = estimatedTokens(state, source, want);
+  // Nothing is reserved where no token gate is on.
+  const tokens = source.rules.tokens === null && state.globalRules.tokens === null ? 0 : estimate;
   const { breaker } = source;
-  if (neverFits(source.config.tpm, tokens)) return waiting(source, Infinity, "tpm", false, tokens);
-  if (neverFits(state.globalRules.limits.tpm, tokens)) return waiting(source, Infinity, "global_tpm", false, tokens);
+  if (neverFits(source.config.tpm, tokens)) return waiting(source, Infinity, "tpm", false, tokens, estimate);
+  if (neverFits(state.globalRules.limits.tpm, tokens))
+    return waiting(source, Infinity, "global_tpm", false, tokens, estimate);
   const probeEndsMs =
     breaker.probeLease === "" ? null : (state.leases.byId.get(breaker.probeLease)?.expiresAtMs ?? null);
   const admission = breakerAdmission(breaker, state.breaker, clock.nowMs, probeEndsMs);
-  if (admission.kind === "wait") return waiting(source, admission.waitMs, breakerReason(source), false, tokens);
-  return gateStanding(state, source, clock, tokens, admission.kind === "probe");
+  if (admission.kind === "wait")
+    return waiting(source, admission.waitMs, breakerReason(source), false, tokens, estimate);
+  return gateStanding(state, source, clock, tokens, estimate, admission.kind === "probe");
 }
 
-function waiting(source: SourceState, waitMs: number, reason: SourceReason, probe: boolean, tokens: number): Standing {
-  return { source, waitMs, reason, probe, tokens, startable: false };
+function waiting(
+  source: SourceState,
+  waitMs: number,
+  reason: SourceReason,
+  probe: boolean,
+  tokens: number,
+  estimate: number,
+): Standing {
+  return { source, waitMs, reason, probe, tokens, estimate, startable: false };
 }
 
 function neverFits(tpm: number, tokens: number): boolean {
@@ -62,6 +66,7 @@ function gateStanding(
   source: SourceState,
   clock: StoreClock,
   tokens: number,
+  estimate: number,
   probe: boolean,
 ): Standing {
   const coolingMs = cooldownWaitMs(source.cooldown, clock.nowMs);
@@ -76,7 +81,7 @@ function gateStanding(
     if (waitMs > longestMs) longestMs = waitMs;
   }
   const startable = longestMs === 0 || (!needsRelease && !probe && longestMs <= prefetchMs(state, source));
-  return { source, waitMs: longestMs, reason, probe, tokens, startable };
+  return { source, waitMs: longestMs, reason, probe, tokens, estimate, startable };
 }
 
 /** Aligned minutes are counted when they have come: nothing can be booked in the next one. */

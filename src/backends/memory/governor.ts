@@ -125,7 +125,7 @@ export class MemoryGovernor implements Governor {
     events: GovernorEvent[],
   ): boolean {
     if (effect.stateChanged) {
-      const evacuateAfterMs = effect.tripped ? evacuationAgeMs(this.#state, source) : undefined;
+      const evacuateAfterMs = effect.tripped ? evacuationAgeMs(this.#state, source, clock.nowMs) : undefined;
       events.push({ type: "state", source, ...(evacuateAfterMs === undefined ? {} : { evacuateAfterMs }) });
     } else if (effect.released) {
       const next = nextInLine(this.#state.workers, this.#state.workers.get(worker) ?? null, clock.nowMs);

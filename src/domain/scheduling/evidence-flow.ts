@@ -50,7 +50,7 @@ export function applyAttempt(
   let changed = applyOutcome(breaker, state.breaker, s.leaseId, s.outcome, isRateLimited, isPanic, nowMs, random);
   const kind = evidenceOf(source, lease, s);
   if (state.scheduling.evidence && kind !== null) {
-    const isBroken = addEvidence(source.evidence, kind, poolOf(state).failShare, nowMs);
+    const isBroken = addEvidence(source.evidence, kind, poolOf(state, nowMs).failShare, nowMs);
     if (isBroken && wasClosed && !changed) {
       trip(breaker, state.breaker, isPanic, nowMs, random);
       changed = true;
@@ -96,7 +96,7 @@ export function hearOverdue(
   lease.overdue = "told";
   // A probe is judged by its own end.
   if (lease.grant.probe || !state.scheduling.evidence) return false;
-  if (!addEvidence(source.evidence, "hang", poolOf(state).failShare, nowMs)) return false;
+  if (!addEvidence(source.evidence, "hang", poolOf(state, nowMs).failShare, nowMs)) return false;
   trip(source.breaker, state.breaker, isOnlyOneLeft(state, source), nowMs, random);
   noteChange(state, source, nowMs);
   return true;
@@ -114,14 +114,13 @@ export function hearFirstToken(
   if (v.ttftMs !== undefined) {
     lease.ttftMs = v.ttftMs;
     noteFirstToken(source.health, v.ttftMs);
-    state.pool = null;
   }
   const isReversal = lease.overdue === "told";
   if (isReversal) lease.overdue = "reversed";
   if (!isCurrent) return false;
   if (source.breaker.state !== "half_open") {
     if (isReversal && state.scheduling.evidence) {
-      addEvidence(source.evidence, "double_success", poolOf(state).failShare, nowMs);
+      addEvidence(source.evidence, "double_success", poolOf(state, nowMs).failShare, nowMs);
     }
     return false;
   }

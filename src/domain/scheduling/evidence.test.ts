@@ -47,7 +47,7 @@ describe("evidence", () => {
   test("halves every minute", () => {
     const e = noEvidence();
     addEvidence(e, "failure", 0, 0);
-    expect(evidenceNow(e, 60_000)).toBeCloseTo(2.3026 / 2, 3);
+    expect(evidenceNow(e, 60_000)).toBeCloseTo(Math.LN10 / 2, 3);
     expect(evidenceNow(e, 24 * 3_600_000)).toBe(0);
   });
 

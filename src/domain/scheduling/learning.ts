@@ -15,16 +15,14 @@ export function learnFrom(state: ScopeState, source: SourceState, lease: Lease, 
   if (s.limits !== undefined) hearLimits(state, source, lease, s, nowMs);
   if (s.outcome === "failure") {
     noteFailure(source.health, s.durationMs, nowMs);
-    state.pool = null;
     return;
   }
   if (s.outcome !== "success") return;
   if (lease.ttftMs === 0 && s.ttftMs !== undefined) noteFirstToken(source.health, s.ttftMs);
   noteSuccess(source.health, s.tpotMs, nowMs);
-  state.pool = null;
   earn(state.budgets);
   if (state.scheduling.pacer) growWindow(state, source, lease, s, nowMs);
-  learnSize(state, lease, s);
+  learnSize(state, source, lease, s);
 }
 
 /** Unknown concurrency is found by growing, and by watching the time per token. */
@@ -39,10 +37,10 @@ function growWindow(state: ScopeState, source: SourceState, lease: Lease, s: Set
   cutWindowTo(pacer, (Math.min(windowInForce(state, source, nowMs), inflight) * share) / BETA, nowMs);
 }
 
-function learnSize(state: ScopeState, lease: Lease, { inTokens, outTokens }: Settle): void {
+function learnSize(state: ScopeState, source: SourceState, lease: Lease, { inTokens, outTokens }: Settle): void {
   if (!state.scheduling.learnTokens || lease.promptTokens === undefined) return;
   if (inTokens === undefined || outTokens === undefined) return;
-  learnTokens(state.tokens, lease.tokenKey, lease.promptTokens, inTokens, outTokens);
+  learnTokens(source.tokens, lease.tag, lease.promptTokens, inTokens, outTokens);
 }
 
 /** Limits told by headers are caps, never more than what is configured; little left is a warning. */

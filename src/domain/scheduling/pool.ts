@@ -4,13 +4,20 @@ import { failureShare } from "./health.js";
 /** Fewer sources than this have no "most of them". */
 const LEAST_POOL = 3;
 
-/** Medians over the sources of a scope; computed when asked for after something changed. */
-export function poolOf(state: ScopeState): Pool {
-  state.pool ??= measurePool(state);
-  return state.pool;
+/** Averages move slowly: measured anew when a breaker changed, else only so often. */
+const FRESH_MS = 250;
+
+/** Medians over the sources of a scope. */
+export function poolOf(state: ScopeState, nowMs: number): Pool {
+  const { pool } = state;
+  if (pool !== null && nowMs - pool.measuredAtMs < FRESH_MS) return pool;
+  const measured = measurePool(state, nowMs);
+  // Nothing known yet: the first sample is to be seen at once.
+  state.pool = measured.ttftMs === 0 ? null : measured;
+  return measured;
 }
 
-function measurePool(state: ScopeState): Pool {
+function measurePool(state: ScopeState, nowMs: number): Pool {
   const ttfts: number[] = [];
   const tpots: number[] = [];
   const failures: number[] = [];
@@ -21,6 +28,7 @@ function measurePool(state: ScopeState): Pool {
     if (health.tpotMs > 0) tpots.push(health.tpotMs);
   }
   return {
+    measuredAtMs: nowMs,
     ttftMs: median(ttfts),
     tpotMs: median(tpots),
     failShare: failures.length < LEAST_POOL ? 0 : median(failures),

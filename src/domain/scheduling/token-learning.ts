@@ -1,4 +1,4 @@
-/** What calls of one kind really use (spec 10 §8), by model and tag. */
+/** What calls of one kind really use (spec 10 §8); a book a model, by tag. */
 export interface TokenRecord {
   samples: number;
   /** Actual over estimated prompt tokens. */
@@ -17,40 +17,38 @@ const ALPHA = 0.05;
 const LEAST_SAMPLES = 20;
 const MOST_RECORDS = 4_096;
 
-export const tokenKey = (model: string, tag: string): string => `${model}\n${tag}`;
-
 /** null while too little is known. */
 export function learnedTokens(
   book: TokenBook,
-  key: string,
+  tag: string,
   promptTokens: number,
   maxTokens: number | undefined,
 ): number | null {
-  const known = book.get(key);
+  const known = book.get(tag);
   if (known === undefined || known.samples < LEAST_SAMPLES) return null;
   return Math.max(1, Math.ceil(promptTokens * known.inRatio + Math.min(maxTokens ?? Infinity, known.outTokens)));
 }
 
 /** Output tokens expected of a call of this kind; null while too little is known. */
-export function learnedOutTokens(book: TokenBook, key: string): number | null {
-  const known = book.get(key);
+export function learnedOutTokens(book: TokenBook, tag: string): number | null {
+  const known = book.get(tag);
   return known === undefined || known.samples < LEAST_SAMPLES ? null : known.outTokens;
 }
 
 export function learnTokens(
   book: TokenBook,
-  key: string,
+  tag: string,
   estimatedIn: number,
   actualIn: number,
   actualOut: number,
 ): void {
   const ratio = actualIn / Math.max(1, estimatedIn);
   if (!Number.isFinite(ratio) || !Number.isFinite(actualOut) || ratio < 0 || actualOut < 0) return;
-  const known = book.get(key);
+  const known = book.get(tag);
   if (known === undefined) {
     // Tags are the caller's: one a call must not fill the memory.
     if (book.size >= MOST_RECORDS) for (const oldest of book.keys()) if (book.delete(oldest)) break;
-    book.set(key, { samples: 1, inRatio: ratio, outTokens: actualOut, inDeviation: 0, outDeviation: 0 });
+    book.set(tag, { samples: 1, inRatio: ratio, outTokens: actualOut, inDeviation: 0, outDeviation: 0 });
     return;
   }
   // A true mean at first: the very first call must not weigh for long.
