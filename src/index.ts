@@ -19,6 +19,7 @@ export type {
   ProfileOptions,
   ProxyEnv,
   RetryOptions,
+  SchedulingOptions,
   ScopeOptions,
   SourceOptions,
   TelemetryOptions,
