@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { stringify } from "yaml";
 import { SCHEDULING_DEFAULTS, SCHEDULING_OFF, type SchedulingConfig } from "../domain/scope.js";
+import { GatewayClient } from "../gateway.js";
 import { PricingTable } from "../telemetry/pricing.js";
 import { inspectEnv } from "./env.js";
 import { inspectFile, openConfigFile } from "./file.js";
@@ -156,6 +157,21 @@ test("a price weight without a price table gets a warning, in all three ways", (
     fromCode({ priceWeight: 0 }),
   ];
   expect(quiet.map(({ notes }) => notes)).toEqual([[], [], [], []]);
+});
+
+test("a client asks its price table once for each source, and only when prices count", async () => {
+  const asked: string[] = [];
+  const pricing: PricingSource = {
+    costNanos(model, { promptTokens, completionTokens }) {
+      asked.push(`${model}: ${promptTokens} + ${completionTokens}`);
+      return 1n;
+    },
+  };
+  for (const priceWeight of [0, 1]) {
+    const client = new GatewayClient({ scope: "LLM", sources: [SOURCE], scheduling: { priceWeight }, pricing });
+    await client.close();
+  }
+  expect(asked).toEqual(["m: 1000 + 350"]);
 });
 
 describe("prices of sources", () => {
