@@ -6,6 +6,7 @@ import { limitConflicts } from "./config/invariants.js";
 import type { ProxyEnv, ScopeOptions } from "./config/options.js";
 import type { ResolvedScope } from "./config/resolve.js";
 import type { ProcessSettings } from "./config/schema-process.js";
+import { pricesOf } from "./config/source-prices.js";
 import type { ScopeConfig } from "./domain/scope.js";
 import { ConfigError } from "./errors.js";
 import type { GovernEnvironment } from "./governance/call.js";
@@ -59,7 +60,7 @@ export class Assembly<Transport extends { close(): Promise<void> }> implements C
     const runtime = options.runtime ?? createSystemRuntime();
     const worker = createWorkerId(runtime);
     this.config = config;
-    this.governor = governorFor(options.governor, config, runtime);
+    this.governor = governorFor(options, config, runtime);
     this.#dispatcher = shareDispatcher(this.governor, config, runtime, worker);
     const proxyEnv = options.proxyEnv ?? proxyEnvOf(processEnv());
     this.#telemetry = telemetryFor(options, resolved, runtime, worker, proxySecrets(proxyEnv));
@@ -120,8 +121,11 @@ export class Assembly<Transport extends { close(): Promise<void> }> implements C
   }
 }
 
-function governorFor(given: Governor | undefined, config: ScopeConfig, runtime: Runtime): Governor {
-  if (given === undefined) return new MemoryGovernor({ ...config, runtime });
+function governorFor({ governor: given, pricing }: ScopeOptions, config: ScopeConfig, runtime: Runtime): Governor {
+  if (given === undefined) {
+    const prices = pricesOf(config, pricing);
+    return new MemoryGovernor({ ...config, ...(prices === undefined ? {} : { prices }), runtime });
+  }
   if (given.scope !== config.scope) {
     throw new ConfigError([
       {

@@ -93,7 +93,10 @@ export interface PolyGatewayErrorOptions {
   bodyText?: string;
   /** First human text found in the body. */
   upstreamMessage?: string;
-  /** Small facts read from the body: `param`, `limit`, `affordableTokens`. */
+  /**
+   * Small facts read from the answer: `param`, `limit`, `affordableTokens`; `limitedBy`, the limit that a rate limit
+   * names (`requests`, `tokens`, `concurrency`); `limits`, what headers said of the account's limits.
+   */
   details?: Record<string, unknown>;
   partial?: PartialReply;
   cause?: unknown;

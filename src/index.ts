@@ -19,6 +19,7 @@ export type {
   ProfileOptions,
   ProxyEnv,
   RetryOptions,
+  SchedulingOptions,
   ScopeOptions,
   SourceOptions,
   TelemetryOptions,
@@ -54,6 +55,7 @@ export { Secret } from "./domain/secret.js";
 export type { LimitConfig, LimitRule, SourceConfig, Transient400 } from "./domain/source.js";
 export type { JsonSchema, StandardSchema } from "./domain/standard-schema.js";
 export type { StructuredCall, StructuredOptions, StructuredReply } from "./domain/structured.js";
+export type { RateLimitDimension, UpstreamLimits } from "./domain/upstream-limits.js";
 export type { BilledUsage, Usage } from "./domain/usage.js";
 export {
   AllSourcesExhausted,

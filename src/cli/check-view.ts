@@ -1,6 +1,8 @@
+import type { Field } from "../config/field.js";
 import type { ConfigNote } from "../config/invariants.js";
+import { SCHEDULING_FIELDS } from "../config/schema-scheduling.js";
 import type { EmbeddingConfig } from "../domain/embedding.js";
-import type { ScopeConfig } from "../domain/scope.js";
+import type { SchedulingConfig } from "../domain/scope.js";
 import type { LimitConfig, SourceConfig } from "../domain/source.js";
 import { planThinking } from "../domain/thinking.js";
 import type { ConfigProblem } from "../errors.js";
@@ -51,7 +53,7 @@ function scopeLines({ config, cache, embedding }: CheckedScope, style: Style): s
     ...limitLines("all sources", config.global, false),
     ...config.sources.flatMap((source) => limitLines(source.name, source, true)),
     ...config.sources.flatMap(thinkingLines),
-    ...selectorLines(config),
+    ...(config.sources.length === 0 ? [] : [`  selector: ${config.selector}`, schedulingLine(config.scheduling)]),
     `  calls: failover ${config.failover}, ${retry.maxAttempts} attempts, ${retry.maxRateLimited || "any number of"} rate limits, backoff ${formatDuration(retry.backoffBaseMs)} to ${formatDuration(retry.backoffMaxMs)}, deadline ${config.deadlineMs === undefined ? "none" : formatDuration(config.deadlineMs)}`,
     `  breaker: opens after ${breaker.failThreshold} failures in a row or ${breaker.failRate * 100} % of at least ${breaker.minSamples} in ${formatDuration(breaker.windowMs)}, for ${formatDuration(breaker.cooldownMs)} to ${formatDuration(breaker.cooldownMaxMs)}`,
     ...(embedding === null ? cacheLines(cache) : []),
@@ -82,10 +84,17 @@ function embeddingLine({ batchSize, expectedDim, normalize, concurrency }: Embed
   return `  embeddings: ${formatCount(batchSize)} texts a request, ${atOnce}, ${width}${normalize ? ", scaled to length 1" : ""}`;
 }
 
-function selectorLines({ selector, sources }: ScopeConfig): string[] {
-  if (sources.length === 0) return [];
-  const remark = selector === "health_aware" ? " (acts as least-inflight by used fraction in this version)" : "";
-  return [`  selector: ${selector}${remark}`];
+/** Which adaptive rules are in force, by their names in the environment. */
+function schedulingLine(scheduling: SchedulingConfig): string {
+  const { prefetchMs, priceWeight } = scheduling;
+  const rules = Object.entries<Field>(SCHEDULING_FIELDS).filter(([, { kind }]) => kind === "flag");
+  const named = (wanted: boolean): string => {
+    const names = rules.filter(([rule]) => scheduling[rule as keyof SchedulingConfig] === wanted);
+    return names.map(([, { env = "" }]) => env.toLowerCase()).join(" ") || "none";
+  };
+  const prefetch = prefetchMs === 0 ? "" : `, prefetch ${formatDuration(prefetchMs)}`;
+  const price = priceWeight === 0 ? "" : `, price weight ${priceWeight}`;
+  return `  scheduling: on ${named(true)}, off ${named(false)}${prefetch}${price}`;
 }
 
 function sourceTable(sources: readonly SourceConfig[]): string[] {

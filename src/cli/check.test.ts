@@ -40,7 +40,7 @@ test("shows sources, limits and what they mean, the key masked", async () => {
   expect(output).toContain("limits of qwen_1: 60 requests/min (burst 4, then one each 1.06 s; 60 in the first minute)");
   expect(output).toContain("at most 64 in any 60 s (limit + burst)");
   expect(output).toContain("Scope OCR");
-  expect(output).toContain("selector: health_aware (acts as least-inflight by used fraction in this version)");
+  expect(output).toContain("selector: health_aware\n");
   expect(output).not.toContain("SELECTOR");
   expect(output).toContain("warning  LLM__QWEN__1__RPM: 60 is above LLM__GLOBAL__RPM = 30");
   expect(output).not.toContain("\u001b[");
@@ -99,12 +99,27 @@ test("shows the cache of scopes for chat, never its salt", async () => {
   expect(embed.cache).toBeNull();
 });
 
-test("a chosen health_aware gets a note; without sources there is none", async () => {
-  const chosen = { LLM__SELECTOR: "health_aware" };
-  expect((await check({ ...GOOD, ...chosen })).output).toContain("note  LLM__SELECTOR: health_aware acts as");
-  expect((await check({ ...GOOD, LLM__SELECTOR: "round_robin" })).output).toContain("selector: round_robin\n");
-  expect((await check(chosen)).output).not.toContain("acts as");
-  expect((await check({})).output).not.toContain("health_aware");
+test("shows the selector and which adaptive rules are on; nothing of it without sources", async () => {
+  const usual = await check(GOOD);
+  expect(usual.output).toContain("selector: health_aware\n");
+  expect(usual.output).toMatch(/scheduling: on pacer size_matching .*learn_tokens, off hedge affinity\n/);
+  const prefix = "LLM__SCHEDULING__";
+  const chosen = { [`${prefix}PACER`]: "off", [`${prefix}HEDGE`]: "on", [`${prefix}PREFETCH_S`]: "0.25" };
+  const { output } = await check({ ...GOOD, ...chosen, LLM__SELECTOR: "round_robin" });
+  expect(output).toContain("selector: round_robin\n");
+  expect(output).toMatch(/scheduling: on size_matching evacuate hedge .*, off pacer affinity, prefetch 250 ?ms\n/);
+  const { scopes } = JSON.parse((await check({ ...GOOD, ...chosen }, "--json")).output);
+  expect(scopes[0].scheduling).toMatchObject({ pacer: false, hedge: true, prefetchMs: 250, priceWeight: 0 });
+  expect((await check({})).output).not.toContain("scheduling");
+});
+
+test("a price weight without prices gets a warning", async () => {
+  const weighed = { ...GOOD, LLM__SCHEDULING__PRICE_WEIGHT: "0.5" };
+  const warning = "warning  LLM__SCHEDULING__PRICE_WEIGHT: 0.5 has no effect without a price table";
+  expect((await check(weighed)).output).toContain(warning);
+  expect((await check(weighed)).output).toContain("price weight 0.5");
+  expect((await check({ ...weighed, PGW_PRICING_PATH: "/nonexistent/prices.json" })).output).not.toContain(warning);
+  expect((await check(GOOD)).output).not.toContain("price weight");
 });
 
 test("tells all problems of all scopes, and fails with exit code 1", async () => {

@@ -36,6 +36,10 @@ const GROUP_INTROS: Readonly<Record<string, readonly [string, string]>> = {
   RETRY: ["Retries", "How often and how fast a call is tried again."],
   BREAKER: ["Circuit breaker", "When a failing source is left alone, and for how long."],
   BACKPRESSURE: ["Waiting", "What a call does when nothing is free."],
+  SCHEDULING: [
+    "Scheduling",
+    "The adaptive rules, each by its name. With all of them off, limits, breaker and retries work as configured and nothing is learned.",
+  ],
   CACHE: ["Answer cache", "Which answers are given again; see [the guide](guide/cache.md)."],
   GLOBAL: [
     "Limits of the whole scope",
@@ -76,20 +80,7 @@ function sections(): Section[] {
       prefix: "",
       rows: [...rows(PROCESS_FIELDS, ""), ...laterRows(PROCESS_LATER)],
     },
-    {
-      title: "Known names without effect today",
-      intro: "Accepted and checked, so that a configuration can already hold them; `polygateway check` says so.",
-      prefix: "{SCOPE}__",
-      rows: laterGroup("SCHEDULING"),
-    },
   ];
-}
-
-function laterGroup(group: string): Row[] {
-  return laterRows(SCOPE_LATER[group]).map((row) => ({
-    ...row,
-    field: { ...row.field, env: `${group}__${row.field.env}` },
-  }));
 }
 
 const DURATION_MS = 1_000;

@@ -87,7 +87,8 @@ export function inspectEnv(scope: string, env: Env, settings: EnvSettings = {}):
   reportScope(reading, scope, read, overrides.sources !== undefined);
   const broken = notOverridden(read.broken, overrides);
   const labels = overriddenLabels(ownLabels, overrides);
-  const inspected = inspectScope(options, { ...settings, client, labels, broken });
+  const hasPriceTable = process.given.has("pricingPath");
+  const inspected = inspectScope(options, { ...settings, client, labels, broken, hasPriceTable });
   return {
     client,
     options,

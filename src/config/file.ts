@@ -99,7 +99,8 @@ export function inspectFile(file: ConfigFile, scope: string, env: Env, settings:
   const options = merged({ proxyEnv: proxyEnvOf(reading.env), ...read.options }, overrides);
   const labels = overriddenLabels(read.labels, overrides);
   const broken = notOverridden(read.broken, overrides);
-  const inspected = inspectScope(options, { ...settings, client, labels, broken });
+  const hasPriceTable = process.given.has("pricingPath");
+  const inspected = inspectScope(options, { ...settings, client, labels, broken, hasPriceTable });
   noteUnread(reading, path, scope, used);
   return {
     client,

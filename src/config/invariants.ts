@@ -20,6 +20,8 @@ export interface Subject {
   readonly labels: Labels;
   /** false = this value is already reported as broken: no conclusions from it. */
   readonly usable: (path: string) => boolean;
+  /** Somebody knows what tokens cost. */
+  readonly hasPrices: boolean;
 }
 
 interface Operand {
@@ -185,12 +187,15 @@ function idleSettings(subject: Subject): ConfigNote[] {
       text: `${labels.value("breaker.cooldownMs", cooldownMs)} is above ${max}, which wins`,
     });
   }
-  // The default needs no remark: nobody chose it for what its name says.
-  if (config.selector === "health_aware" && config.sources.length > 0 && labels.given("selector") !== undefined) {
-    const text = "health_aware acts as least-inflight by used fraction in this version";
-    notes.push({ key: labels.key("selector"), level: "note", text });
-  }
-  return notes;
+  return [...notes, ...priceNotes(subject)];
+}
+
+function priceNotes({ config, labels, usable, hasPrices }: Subject): ConfigNote[] {
+  const path = "scheduling.priceWeight";
+  const { priceWeight } = config.scheduling;
+  if (hasPrices || priceWeight === 0 || !usable(path)) return [];
+  const text = `${labels.value(path, priceWeight)} has no effect without a price table: name one in PGW_PRICING_PATH, or in code as pricing`;
+  return [{ key: labels.key(path), level: "warning", text }];
 }
 
 /** Valid for embeddings too, but probably not meant. */

@@ -9,6 +9,7 @@ import {
   SCOPE_FIELDS,
 } from "./schema.js";
 import { PROCESS_FIELDS } from "./schema-process.js";
+import { SCHEDULING_FIELDS } from "./schema-scheduling.js";
 import { SOURCE_FIELDS } from "./schema-source.js";
 import { accepted, type Notation, quoted, showValue } from "./values.js";
 
@@ -39,6 +40,7 @@ const GROUP_FIELDS: Readonly<Record<string, Readonly<Record<string, Field>>>> = 
   breaker: BREAKER_FIELDS,
   backpressure: BACKPRESSURE_FIELDS,
   global: GLOBAL_FIELDS,
+  scheduling: SCHEDULING_FIELDS,
   cache: CACHE_FIELDS,
   telemetryOptions: TELEMETRY_FIELDS,
 };

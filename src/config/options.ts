@@ -114,6 +114,40 @@ export interface BackpressureOptions {
   pollIntervalMs?: number;
 }
 
+/** The adaptive rules, each by its name. All of them off: limits, breaker and retries as configured, nothing learned. */
+export interface SchedulingOptions {
+  /** Rate and concurrency of a source follow what it bears: less after a 429, slowly more after that. Default true. */
+  pacer?: boolean;
+  /** Calls with many tokens go where requests are scarce, calls with few where tokens are. Default true. */
+  sizeMatching?: boolean;
+  /** When a breaker opens, attempts there that have no token yet move to another source, once a call. Default true. */
+  evacuate?: boolean;
+  /** A second attempt elsewhere beside one whose first token is late. Default false. */
+  hedge?: boolean;
+  /** Calls of one session prefer the source that served it last. Default false. */
+  affinity?: boolean;
+  /** How much a source's price counts against its speed: 0 (default) = not at all, 1 = as much. Needs `pricing`. */
+  priceWeight?: number;
+  /** How long before its start a call may be given its permit, in ms; ≤ 10 000. Default 0. */
+  prefetchMs?: number;
+  /** Limits and remainders in the headers of answers hold too, where they are below the configured ones. Default true. */
+  headers?: boolean;
+  /** A score of how attempts ended opens the breaker too, sooner than counts alone. Default true. */
+  evidence?: boolean;
+  /** A first token that is overdue counts against its source at once, before any timeout. Default true. */
+  overdue?: boolean;
+  /** A source that came back gets its load again step by step. Default true. */
+  ramp?: boolean;
+  /** Processes that share a scope get even shares of it. Default true. */
+  fairness?: boolean;
+  /** Retries of all calls together may not exceed a share of what succeeds. Default true. */
+  retryBudget?: boolean;
+  /** A call that no source would answer before its deadline is refused at once. Default true. */
+  deadlineRefusal?: boolean;
+  /** Reservations follow what calls of the same kind really used. Default true. */
+  learnTokens?: boolean;
+}
+
 export interface TelemetryOptions {
   /** How much text is kept. Default `full`. */
   capture?: CaptureMode;
@@ -163,6 +197,8 @@ export interface ScopeOptions {
   backpressure?: BackpressureOptions;
   /** Limits over all sources together. */
   global?: LimitOptions;
+  /** Adaptive rules, each of which can be switched off. */
+  scheduling?: SchedulingOptions;
   /** A built-in order or your own. Default `health_aware`. */
   selector?: SelectorName | Selector;
   failover?: Failover;

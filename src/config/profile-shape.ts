@@ -136,6 +136,7 @@ export const PROFILE_FIELDS: Readonly<Record<keyof ProviderProfile, Shape>> = {
       "becomes",
     ]),
   ),
+  limitCodes: record(oneOf("requests", "tokens", "concurrency"), undefined, "a code or a status"),
   resetClock: clock,
   structuredOutput: list(oneOf("json_schema", "json_object")),
   embeddingBase64: flag,
@@ -144,7 +145,7 @@ export const PROFILE_FIELDS: Readonly<Record<keyof ProviderProfile, Shape>> = {
   unconfirmed: list(text),
 };
 
-export const OPTIONAL_FIELDS: readonly string[] = ["modalities", "resetClock", "embeddingBatchMax"];
+export const OPTIONAL_FIELDS: readonly string[] = ["modalities", "limitCodes", "resetClock", "embeddingBatchMax"];
 
 const SHAPE = object({ ...PROFILE_FIELDS, extends: text });
 

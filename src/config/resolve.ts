@@ -1,5 +1,5 @@
 import type { EmbeddingConfig } from "../domain/embedding.js";
-import { SCHEDULING_DEFAULTS, type ScopeConfig, type SelectorName } from "../domain/scope.js";
+import type { ScopeConfig, SelectorName } from "../domain/scope.js";
 import type { SourceConfig } from "../domain/source.js";
 import { ConfigError, type ConfigProblem } from "../errors.js";
 import { cacheNotes, type ResolvedCache, readCache } from "./cache.js";
@@ -20,6 +20,7 @@ import {
   SCOPE_FIELDS,
 } from "./schema.js";
 import { PROCESS_FIELDS } from "./schema-process.js";
+import { SCHEDULING_FIELDS } from "./schema-scheduling.js";
 import { SOURCE_FIELDS } from "./schema-source.js";
 import { hasMethods, isPlainObject } from "./values.js";
 
@@ -32,6 +33,8 @@ export interface ResolveContext extends ProfileContext {
   readonly labels?: Labels;
   /** Paths that are already reported as broken: neither required nor judged again. */
   readonly broken?: ReadonlySet<string>;
+  /** The process names a price table beside the options. */
+  readonly hasPriceTable?: boolean;
 }
 
 export interface ResolvedScope {
@@ -75,7 +78,8 @@ export function inspectScope(
   const embedding = isEmbedding ? readEmbedding(reader, given) : null;
   checkPassedThrough(reader, given, isEmbedding ? EMBEDDING_TRANSPORT : CHAT_TRANSPORT);
   const positions = sources.map(({ position }) => position);
-  const subject = { config, positions, labels, usable: reader.usable };
+  const hasPrices = context.hasPriceTable === true || given.pricing !== undefined;
+  const subject = { config, positions, labels, usable: reader.usable, hasPrices };
   const secrets = secretsIn(given);
   return {
     config,
@@ -127,6 +131,7 @@ const KNOWN_OPTIONS = [
   "breaker",
   "backpressure",
   "global",
+  "scheduling",
   ...Object.keys(SCOPE_FIELDS),
   "telemetry",
   "telemetryOptions",
@@ -163,7 +168,7 @@ function readScope(
     backpressure: reader.object("backpressure", BACKPRESSURE_FIELDS, given.backpressure),
     global: reader.object("global", GLOBAL_FIELDS, given.global),
     selector: readSelector(reader, given.selector),
-    scheduling: SCHEDULING_DEFAULTS,
+    scheduling: reader.object("scheduling", SCHEDULING_FIELDS, given.scheduling),
     failover: reader.field("failover", SCOPE_FIELDS.failover, given.failover),
     deadlineMs: reader.field("deadlineMs", SCOPE_FIELDS.deadlineMs, given.deadlineMs),
     leaseTtlMs: reader.field("leaseTtlMs", PROCESS_FIELDS.leaseTtlMs, given.leaseTtlMs),

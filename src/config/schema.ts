@@ -1,5 +1,5 @@
 /**
- * Every setting, once (spec 07), here and in schema-source.ts and schema-process.ts. Parsing, range checks,
+ * Every setting, once (spec 07), here and in schema-source.ts, schema-scheduling.ts and schema-process.ts. Parsing, range checks,
  * did-you-mean, docs/configuration.md and .env.example are all made from these tables.
  */
 
@@ -16,6 +16,7 @@ import {
 } from "../domain/scope.js";
 import type { LimitConfig } from "../domain/source.js";
 import { choice, duration, type Field, type Fields, flag, integer, number, optional } from "./field.js";
+import { SCHEDULING_FIELDS } from "./schema-scheduling.js";
 import { LIMIT_FIELDS } from "./schema-source.js";
 
 export const RETRY_FIELDS: Fields<RetryConfig> = {
@@ -112,7 +113,7 @@ export const SCOPE_FIELDS: Fields<ScopeSettings> = {
     "SELECTOR",
     ["health_aware", "least_inflight", "round_robin"],
     "health_aware",
-    "Order among sources of one priority; health_aware acts as least_inflight by used fraction today",
+    "Order among sources of one priority: by health and free share, by free share alone, or in turn",
   ),
   failover: choice("FAILOVER", ["on", "off"], "on", "off: the first source admitted is the call's only one"),
   deadlineMs: optional(
@@ -139,6 +140,7 @@ export const GROUPS = {
   BREAKER: { option: "breaker", fields: BREAKER_FIELDS as Readonly<Record<string, Field>> },
   BACKPRESSURE: { option: "backpressure", fields: BACKPRESSURE_FIELDS as Readonly<Record<string, Field>> },
   GLOBAL: { option: "global", fields: GLOBAL_FIELDS as Readonly<Record<string, Field>> },
+  SCHEDULING: { option: "scheduling", fields: SCHEDULING_FIELDS as Readonly<Record<string, Field>> },
   CACHE: { option: "cache", fields: CACHE_FIELDS as Readonly<Record<string, Field>> },
 } as const;
 

@@ -1,5 +1,6 @@
 import type { ErrorCode } from "../errors.js";
 import type { Sampling } from "./chat.js";
+import type { RateLimitDimension } from "./upstream-limits.js";
 
 /** What a provider enforces by itself: an answer of a given schema, or any JSON object. */
 export type StructuredOutputMode = "json_schema" | "json_object";
@@ -131,6 +132,8 @@ export interface ProviderProfile {
   readonly errorCodes: Readonly<Record<string, ErrorCode>>;
   /** What a code alone doesn't tell; these win over `errorCodes`. */
   readonly errorRules: readonly ErrorRule[];
+  /** Error code in lower case → the limit that a rate limit with it is about; an HTTP status is for what names none. */
+  readonly limitCodes?: Readonly<Record<string, Exclude<RateLimitDimension, "unknown">>>;
   /** UTC offset (`+08:00`) of moments in error texts that say when a used-up allowance begins anew. */
   readonly resetClock?: string;
   /** Kinds of `response_format` the provider enforces; what is missing is asked for in the prompt. */

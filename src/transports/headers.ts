@@ -1,10 +1,16 @@
+import type { UpstreamLimits } from "../domain/upstream-limits.js";
+import type { Runtime } from "../ports/runtime.js";
+import { readUpstreamLimits } from "./rate-limit-headers.js";
+
 export interface HttpHeaders {
   /** First value of the header with this lower-case name. */
   get(name: string): string | undefined;
+  /** What they say of the account's limits; undefined = nothing. */
+  limits(runtime: Pick<Runtime, "wallNow">): UpstreamLimits | undefined;
 }
 
 /** Before an answer has begun. */
-export const NO_HEADERS: HttpHeaders = { get: () => undefined };
+export const NO_HEADERS: HttpHeaders = { get: () => undefined, limits: () => undefined };
 
 const NAME = 0;
 const VALUE = 1;
@@ -29,5 +35,9 @@ class RawHeaders implements HttpHeaders {
       return raw[at + VALUE]!.toString("latin1");
     }
     return undefined;
+  }
+
+  limits(runtime: Pick<Runtime, "wallNow">): UpstreamLimits | undefined {
+    return readUpstreamLimits(this.#raw, runtime);
   }
 }

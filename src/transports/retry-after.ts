@@ -77,8 +77,11 @@ function headerMs(text: string | undefined, plainUnitMs: number, wallNowMs: numb
   return duration === null ? momentMs(value, wallNowMs) : usable(duration);
 }
 
-/** Reset headers hold a duration, plain seconds, a date, or the moment in seconds or milliseconds since 1970. */
-function resetMs(text: string | undefined, wallNowMs: number): number | null {
+/**
+ * Milliseconds to the moment of a reset header, which holds a duration, plain seconds, a date, or the moment in seconds
+ * or milliseconds since 1970; null when it is past or unreadable.
+ */
+export function parseResetMs(text: string | undefined, wallNowMs: number): number | null {
   const value = text?.trim() ?? "";
   const number = NUMBER.test(value) ? Number(value) : Number.NaN;
   if (number >= EPOCH_SECONDS * 1_000) return usable(number - wallNowMs);
@@ -91,7 +94,7 @@ function rateLimitHeadersMs(header: HeaderLookup, wallNowMs: number): number | n
   for (const dimension of ["-requests", "-tokens", ""]) {
     const remaining = header(`x-ratelimit-remaining${dimension}`)?.trim();
     if (remaining !== undefined && remaining !== "" && Number(remaining) > 0) continue;
-    const wait = resetMs(header(`x-ratelimit-reset${dimension}`), wallNowMs);
+    const wait = parseResetMs(header(`x-ratelimit-reset${dimension}`), wallNowMs);
     if (wait !== null && (longest === null || wait > longest)) longest = wait;
   }
   return longest;

@@ -1,4 +1,5 @@
 import type { ChatCompletion, ChatEvent } from "../../domain/chat.js";
+import type { UpstreamLimits } from "../../domain/upstream-limits.js";
 import { type PartialReply, PolyGatewayError } from "../../errors.js";
 import type { ChatAttempt, ChatSink } from "../../ports/transport.js";
 import { BodyBuffer, DRAIN_BYTES, DRAIN_MS, ERROR_BODY_MS, MAX_ERROR_BODY_BYTES } from "../body-buffer.js";
@@ -390,6 +391,7 @@ export class ChatExchange implements HttpObserver {
       statusCode: this.#statusCode,
       latencyMs,
       ttftMs: this.#ttftMs,
+      limits: this.#limits(),
     });
   }
 
@@ -399,12 +401,18 @@ export class ChatExchange implements HttpObserver {
       embedded: false,
       text,
       header: (name) => this.#headers.get(name),
+      limits: this.#limits(),
     });
   }
 
   #refuseEmbedded(text: string, fault: Fault): void {
     const header = (name: string) => this.#headers.get(name);
-    this.#refuseWith({ statusCode: this.#statusCode, embedded: true, text, fault, header });
+    const limits = this.#limits();
+    this.#refuseWith({ statusCode: this.#statusCode, embedded: true, text, fault, header, limits });
+  }
+
+  #limits(): UpstreamLimits | undefined {
+    return this.#headers.limits(this.#attempt.context.runtime);
   }
 
   #refuseWith(refusal: Refusal): void {

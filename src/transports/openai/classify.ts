@@ -1,4 +1,5 @@
 import type { SourceConfig, Transient400 } from "../../domain/source.js";
+import type { UpstreamLimits } from "../../domain/upstream-limits.js";
 import {
   type ErrorCode,
   type PartialReply,
@@ -13,6 +14,7 @@ import type { Redact } from "../redact.js";
 import { type HeaderLookup, parseRetryAfterMs } from "../retry-after.js";
 import * as rules from "./classify-rules.js";
 import { type Fault, readFault } from "./fault.js";
+import { limitedBy } from "./limited-by.js";
 import { profileCode, resetMomentMs } from "./profile-errors.js";
 
 /** One refusal, as seen on the wire. */
@@ -25,6 +27,8 @@ export interface Refusal {
   /** Present when the caller has read it already. */
   readonly fault?: Fault;
   readonly header: HeaderLookup;
+  /** What the headers say of the account's limits. */
+  readonly limits?: UpstreamLimits | undefined;
 }
 
 export interface Verdict {
@@ -208,7 +212,7 @@ function plainMessage(text: string): string {
 
 /** The class of a refusal by the table of spec 02, on the unabridged text. Pure; never throws. */
 export function classify(refusal: Refusal, source: SourceConfig, wallNowMs: number): Verdict {
-  const { text, embedded, header } = refusal;
+  const { text, embedded, header, limits } = refusal;
   const fault = refusal.fault ?? readFault(parseJson(text));
   const status = embedded ? embeddedStatus(fault?.codes ?? []) : refusal.statusCode;
   const subject = wordingSubject(fault, text);
@@ -227,13 +231,13 @@ export function classify(refusal: Refusal, source: SourceConfig, wallNowMs: numb
     const ceilingMs = rules.QUOTA_WORD.test(subject) ? LONGEST_QUOTA_WAIT_MS : LONGEST_RATE_LIMIT_MS;
     if (retryAfterMs > ceilingMs) code = "quota";
   }
-  return {
-    code,
-    rateLimited: TRANSIENT_CODES.has(code) && (limited || (status === 503 && retryAfterMs !== null)),
-    retryAfterMs,
-    upstreamMessage: fault === undefined ? null : fault.message,
-    details: detailsOf(code, fault, subject),
-  };
+  const rateLimited = TRANSIENT_CODES.has(code) && (limited || (status === 503 && retryAfterMs !== null));
+  const details = detailsOf(code, fault, subject);
+  if (limits !== undefined) details.limits = limits;
+  const dimension = rateLimited ? limitedBy(profile, { status, codes, subject, limits }) : undefined;
+  if (dimension !== undefined) details.limitedBy = dimension;
+  const upstreamMessage = fault === undefined ? null : fault.message;
+  return { code, rateLimited, retryAfterMs, upstreamMessage, details };
 }
 
 function labelOf(code: ErrorCode, statusCode: number, rateLimited: boolean): FailureLabel {

@@ -75,9 +75,10 @@ function readAnswer(
 ): EmbeddingCompletion {
   const parsed = parseWhole(answer);
   const fault = findEmbeddedFault(parsed);
+  const limits = answer.headers.limits(attempt.context.runtime);
   if (fault !== undefined) {
     const { text, statusCode, headers } = answer;
-    throw refused({ statusCode, embedded: true, text, fault, header: (name) => headers.get(name) });
+    throw refused({ statusCode, embedded: true, text, fault, header: (name) => headers.get(name), limits });
   }
   const fields = (typeof parsed === "object" && parsed !== null ? parsed : {}) as Fields;
   if (!Array.isArray(fields.data)) {
@@ -93,6 +94,7 @@ function readAnswer(
     modelReported: typeof fields.model === "string" ? fields.model : null,
     statusCode: answer.statusCode,
     latencyMs: answer.latencyMs,
+    limits,
   };
 }
 

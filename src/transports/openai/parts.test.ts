@@ -246,7 +246,7 @@ describe("tool calls", () => {
 });
 
 it("what a body is", () => {
-  const kind = (text: string, type = "") => bodyKind(Buffer.from(text), { get: () => type });
+  const kind = (text: string, type = "") => bodyKind(Buffer.from(text), { get: () => type, limits: () => undefined });
   expect(kind('{"a":1}', "text/event-stream")).toBe("json");
   expect(kind("data: x", "application/json")).toBe("sse");
   expect(kind("da")).toBe("sse");

@@ -151,7 +151,8 @@ export class WholeAnswerExchange<T> implements HttpObserver {
 
   #refuse(text: string): void {
     const header = (name: string) => this.#headers.get(name);
-    this.#fail(this.#send.refused({ statusCode: this.#statusCode, embedded: false, text, header }));
+    const limits = this.#headers.limits(this.#send.context.runtime);
+    this.#fail(this.#send.refused({ statusCode: this.#statusCode, embedded: false, text, header, limits }));
   }
 
   /** Runs in a timer of its own: an exception here would end the process. */
