@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { AllSourcesExhausted, RequestRejectedError, SourceDeadError, TransientError } from "../../src/errors.js";
-import { failureOf, GOVERNOR_KINDS, hi, simulateOn } from "./harness.js";
+import { failureOf, GOVERNOR_KINDS, hi, inOrder, simulateOn } from "./harness.js";
 
 describe.each(GOVERNOR_KINDS)("the loop (%s governor)", (governor) => {
   const simulate = simulateOn(governor);
@@ -18,6 +18,7 @@ describe.each(GOVERNOR_KINDS)("the loop (%s governor)", (governor) => {
   it("retries a transient failure on another source", async () => {
     const { kernel, client, transport, recorder } = simulate({
       sources: [{}, {}],
+      options: inOrder,
       script: (_, n) =>
         n === 1 ? { afterMs: 10, error: new TransientError("s_1 transient failure: 500") } : { afterMs: 10 },
     });

@@ -9,6 +9,7 @@ import {
   GOVERNOR_KINDS,
   hi,
   limited,
+  noPacer,
   patient,
   readAll,
   rejected,
@@ -72,7 +73,7 @@ describe.each(GOVERNOR_KINDS)("the breaker (%s governor)", (governor) => {
       serverError(),
     ];
     const simulation = simulate({
-      options: { retry: { maxAttempts: 1 }, breaker: { failThreshold: 3 } },
+      options: { retry: { maxAttempts: 1 }, breaker: { failThreshold: 3 }, scheduling: { evidence: false } },
       script: (_, n) => (n <= failures.length ? { afterMs: 1, error: failures[n - 1]! } : { afterMs: 10_000 }),
     });
     const { kernel, client } = simulation;
@@ -292,6 +293,7 @@ describe.each(GOVERNOR_KINDS)("the breaker (%s governor)", (governor) => {
 
   it("a cooling source is not sent to before its Retry-After by anybody, and the first success ends the row of 429s", async () => {
     const simulation = simulate({
+      options: noPacer,
       script: (_, n) => (n === 1 ? { afterMs: 0, error: limited(6_000) } : { afterMs: 10 }),
     });
     const { kernel, client, transport } = simulation;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { AllSourcesExhausted, RequestRejectedError, SourceDeadError, TransientError } from "../../src/errors.js";
 import { SimulationKernel } from "../../src/testing/kernel.js";
-import { failureOf, GOVERNOR_KINDS, hi, limited, noBreaker, serverError, simulateOn } from "./harness.js";
+import { failureOf, GOVERNOR_KINDS, hi, inOrder, limited, noBreaker, serverError, simulateOn } from "./harness.js";
 
 describe.each(GOVERNOR_KINDS)("two orthogonal budgets (%s governor)", (governor) => {
   const simulate = simulateOn(governor);
@@ -255,6 +255,7 @@ describe.each(GOVERNOR_KINDS)("two orthogonal budgets (%s governor)", (governor)
   it("context overflow goes to a source with another model, once each and without backoff", async () => {
     const { kernel, client, transport, recorder } = simulate({
       sources: [{ model: "small" }, { model: "small" }, { model: "large" }],
+      options: inOrder,
       script: ({ source }) =>
         source.model === "small"
           ? { afterMs: 1, error: new RequestRejectedError("too long", { code: "context_length" }) }

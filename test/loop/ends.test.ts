@@ -12,6 +12,7 @@ import {
   failureOf,
   GOVERNOR_KINDS,
   hi,
+  inOrder,
   limited,
   noBreaker,
   patient,
@@ -65,7 +66,7 @@ describe.each(GOVERNOR_KINDS)("ends of a call (%s governor)", (governor) => {
     async (whenOpen) => {
       const { kernel, client, transport } = simulate({
         sources: [{}, {}],
-        options: { backpressure: { whenOpen } },
+        options: { backpressure: { whenOpen }, ...inOrder },
         script: ({ source }) => ({ afterMs: source.name === "s_1" ? 10 : 5_010, error: deadKey() }),
       });
       const first = (await failureOf(kernel, client.chat(hi))) as AllSourcesExhausted;

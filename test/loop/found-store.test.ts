@@ -2,7 +2,18 @@ import { describe, expect, it } from "vitest";
 import { type AllSourcesExhausted, GovernanceBackendError } from "../../src/errors.js";
 import { SimulationKernel } from "../../src/testing/kernel.js";
 import { failingGovernor } from "./governors.js";
-import { deadKey, failureOf, hi, noBreaker, patient, serverError, settled, simulate, storeFor } from "./harness.js";
+import {
+  deadKey,
+  failureOf,
+  hi,
+  noBreaker,
+  noPacer,
+  patient,
+  serverError,
+  settled,
+  simulate,
+  storeFor,
+} from "./harness.js";
 
 const stop = new Error("the user pressed stop");
 
@@ -218,7 +229,7 @@ describe("a store that answers late or not at all", () => {
 describe("warnings", () => {
   it("an outage of accounting under traffic is told once a minute at most for each kind", async () => {
     const kernel = new SimulationKernel();
-    const governor = failingGovernor(storeFor(kernel).inner, (batch) =>
+    const governor = failingGovernor(storeFor(kernel, { options: noPacer }).inner, (batch) =>
       batch.settles.length > 0 ? new Error("down") : null,
     );
     const { client } = simulate({ kernel, options: { governor, breaker: noBreaker } });
@@ -234,7 +245,7 @@ describe("warnings", () => {
   it("leases lost together are one warning", async () => {
     const kernel = new SimulationKernel();
     const runtime = kernel.runtime("frozen");
-    const store = storeFor(kernel);
+    const store = storeFor(kernel, { options: noPacer });
     const { client } = simulate({
       kernel,
       sources: [patient],

@@ -35,6 +35,12 @@ export const hi = { messages: [{ role: "user", content: "hi" }] };
 /** Breakers out of the way, for tests of a call's own budgets. */
 export const noBreaker = { failThreshold: 1_000, minSamples: 1_000 };
 
+/** For tests that name the source which is asked first: equal ones go by their order, not by chance. */
+export const inOrder = { selector: "least_inflight" } as const;
+
+/** For tests of the configured limits alone. */
+export const noPacer = { scheduling: { pacer: false } };
+
 /** A source that may take its time, so that only the rule under test ends a call. */
 export const patient = { timeoutMs: 3_000_000, ttftTimeoutMs: 5_000, interTokenTimeoutMs: 5_000, stream: false };
 

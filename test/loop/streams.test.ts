@@ -8,6 +8,7 @@ import {
   failureOf,
   GOVERNOR_KINDS,
   hi,
+  inOrder,
   noBreaker,
   patient,
   readAll,
@@ -85,7 +86,7 @@ describe.each(GOVERNOR_KINDS)("streams (%s governor)", (governor) => {
             : n === 2
               ? { afterMs: 5, error: serverError() }
               : { firstTokenMs: 5, afterMs: 9, content: "whole" },
-        options: { breaker: noBreaker },
+        options: { breaker: noBreaker, ...inOrder },
       });
       const { kernel, client, transport, recorder } = simulation;
       const stream = client.stream(again);

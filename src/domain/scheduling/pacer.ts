@@ -14,6 +14,8 @@ export interface PacerRecord {
   startWindow: number;
   /** Theoretical arrival time of R, once it was cut. */
   rateTatMs: number;
+  /** How far that may run ahead: set by the cut, so that a growing rate moves no slot that was promised. */
+  rateToleranceMs: number;
   /** From headers, per minute; 0 = nothing learned. */
   learnedRpm: number;
   learnedTpm: number;
@@ -45,6 +47,7 @@ export function newPacer(): PacerRecord {
     rate: neverCut(),
     startWindow: START_WINDOW,
     rateTatMs: 0,
+    rateToleranceMs: 0,
     learnedRpm: NO_LIMIT,
     learnedTpm: NO_LIMIT,
     bucket: -1,
@@ -82,12 +85,14 @@ export function lowerLimit(a: number, b: number): number {
 /** GCRA of R; null while nothing was cut: the gate of the configured or learned limit is enough then. */
 export function pacedInterval(p: PacerRecord, limits: LimitConfig, nowMs: number): SmoothRate | null {
   if (p.rate.wMax === 0) return null;
-  const rate = pacedRate(p, limits, nowMs);
-  if (rate === Infinity) return null;
-  const rpm = rate * 60;
-  // Below ten a minute there is no burst, and the strict formula would end in a division by nothing.
+  return { intervalMs: intervalOf(p, limits, nowMs).intervalMs, toleranceMs: p.rateToleranceMs };
+}
+
+function intervalOf(p: PacerRecord, limits: LimitConfig, nowMs: number): SmoothRate {
+  const rpm = pacedRate(p, limits, nowMs) * 60;
+  // So few have no burst, and the strict formula would end in a division by nothing.
   if (rpm < 2) return { intervalMs: 60_000 / rpm, toleranceMs: 0 };
-  return requestRate({ ...limits, rpm, strict: true });
+  return requestRate({ ...limits, rpm, strict: true })!;
 }
 
 export function pacedWaitMs(p: PacerRecord, limits: LimitConfig, nowMs: number): number {
@@ -152,6 +157,7 @@ function cutRate(p: PacerRecord, limits: LimitConfig, attempt: PacedAttempt, now
   if (isStale(p.rate, attempt)) return false;
   const measured = Math.max(MEASURED_MARGIN * measuredRate(p, nowMs), LEAST_MEASURED_PER_S);
   cut(p.rate, Math.min(pacedRate(p, limits, nowMs), measured), nowMs);
+  p.rateToleranceMs = intervalOf(p, limits, nowMs).toleranceMs;
   return true;
 }
 
