@@ -111,6 +111,27 @@ describe.each(GOVERNOR_KINDS)("the queue (%s governor)", (kind) => {
     expect(sent.slice(0, 3)).toEqual(["first", "second", "large"]);
   });
 
+  it("a large call that a 429 sent back is not overtaken by small ones that came after it", async () => {
+    const sent: string[] = [];
+    const { kernel, client } = simulate({
+      sources: [{ limitRule: "window", tpm: 3_000 }],
+      script: ({ request }, n) => {
+        sent.push(String(request.sessionId));
+        return n === 1 ? { afterMs: 10, error: limited(1_000) } : { afterMs: 50_000, totalTokens: 1_000 };
+      },
+    });
+    const call = (sessionId: string, n = 1) =>
+      client.chat({ ...hi, sessionId, sampling: { maxTokens: sessionId === "small" ? 10 : 900, n }, stream: false });
+    const calls = [call("large", 2)];
+    await kernel.advance(5);
+    calls.push(call("middle"));
+    await kernel.advance(2_000);
+    // The cooldown is over; the rest of the minute is too small for the large one, not for the small ones.
+    for (let i = 0; i < 3; i += 1) calls.push(call("small"));
+    await kernel.run(Promise.all(calls));
+    expect(sent).toEqual(["large", "middle", "large", "small", "small", "small"]);
+  });
+
   it("no polling storm: about two ticks a call however many wait, and none while nothing changes", async () => {
     const kernel = new SimulationKernel();
     const setup = { sources: [{ maxConcurrency: 4 }] };
@@ -203,7 +224,7 @@ describe.each(GOVERNOR_KINDS)("the queue (%s governor)", (kind) => {
     const snapshot = await kernel.run(client.snapshot());
     expect(snapshot).toMatchObject({
       scope: "LLM",
-      waiting: { count: 2, oldestMs: 1_500 },
+      waiting: { count: 2, oldestMs: 1_500, reasons: { concurrency: 2 }, byPriority: { 0: 2 } },
       leases: { live: 2, lost: 0 },
       backend: { kind: "memory", ok: true },
     });
