@@ -37,6 +37,20 @@ export interface TestEntry extends QueueEntry {
   end: "granted" | Refusal | Error | null;
 }
 
+/** The end of some attempt. */
+export const SETTLE = {
+  leaseId: "other",
+  source: "a",
+  epoch: 0,
+  probe: false,
+  windowId: null,
+  reservedTokens: 0,
+  actualTokens: 0,
+  sent: true,
+  outcome: "success",
+  durationMs: 1,
+} as const;
+
 export const FREED: GovernorEvent = { type: "capacity", source: "a" };
 
 /** A dispatcher in front of a scripted governor that answers in the same turn or by promise. */

@@ -1,21 +1,17 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { GovernanceBackendError, SourceNotConfiguredError } from "../errors.js";
-import { asked, createBench, FREED, type GovernorKind, type TestEntry, WORKER } from "./dispatcher.test-helper.js";
+import {
+  asked,
+  createBench,
+  FREED,
+  type GovernorKind,
+  SETTLE,
+  type TestEntry,
+  WORKER,
+} from "./dispatcher.test-helper.js";
 
 const KINDS: readonly GovernorKind[] = ["sync", "async"];
-const SETTLE = {
-  leaseId: "other",
-  source: "a",
-  epoch: 0,
-  probe: false,
-  windowId: null,
-  reservedTokens: 0,
-  actualTokens: 0,
-  sent: true,
-  outcome: "success",
-  durationMs: 1,
-} as const;
 
 const ids = (entries: readonly TestEntry[]) => entries.map(({ want }) => want.leaseId);
 const granted = (entries: readonly TestEntry[]) => ids(entries.filter(({ end }) => end === "granted"));
@@ -216,80 +212,6 @@ describe.each(KINDS)("look-ahead (%s governor)", (kind) => {
     await bench.kernel.advance(5_000);
     expect(granted([entry])).toHaveLength(1);
     expect(bench.dispatcher.waiting()).toMatchObject({ count: 0, reasons: {}, byPriority: {} });
-  });
-});
-
-describe("replies that were lost", () => {
-  const lost = () => {
-    throw new Error("reply lost");
-  };
-
-  it("a want that rode with accounts is given back when asking again fails", async () => {
-    const bench = createBench("async");
-    bench.answer = () => true;
-    const entry = bench.entry();
-    // One account is on its way; the next one leaves together with the want.
-    bench.dispatcher.settle(SETTLE);
-    bench.dispatcher.settle(SETTLE);
-    bench.admit(entry);
-    bench.reply = (batch, usual) => {
-      if (batch.wants.length === 0) return usual();
-      usual();
-      bench.failNow = new Error("not connected");
-      return lost();
-    };
-    await bench.rest();
-    expect(bench.ticks[1]).toMatchObject({ settles: [SETTLE], wants: [{ leaseId: entry.want.leaseId }] });
-    expect(entry.end).toBeInstanceOf(GovernanceBackendError);
-    expect(bench.held.size).toBe(1);
-    bench.failNow = null;
-    bench.reply = null;
-    await bench.kernel.advance(5_000);
-    expect(bench.held.size).toBe(0);
-  });
-
-  it("one whose caller leaves before it is asked again is not asked for, and given back", async () => {
-    const bench = createBench("async");
-    bench.answer = () => true;
-    const [leaver, other] = [bench.entry(), bench.entry()];
-    bench.dispatcher.settle(SETTLE);
-    bench.dispatcher.settle(SETTLE);
-    bench.admit(leaver);
-    bench.admit(other);
-    let failures = 0;
-    bench.reply = (batch, usual) => {
-      if (batch.wants.length === 0) return usual();
-      failures += 1;
-      if (failures === 1) {
-        usual();
-        bench.dispatcher.withdraw(leaver, new Error("left"));
-        return lost();
-      }
-      return usual();
-    };
-    await bench.kernel.advance(5_000);
-    expect(asked(bench.ticks).filter((wants) => wants.includes(leaver.want.leaseId))).toHaveLength(1);
-    expect([...bench.held]).toEqual([other.want.leaseId]);
-  });
-
-  it("one that leaves with the refusal of another is given back", async () => {
-    const bench = createBench("async");
-    bench.answer = () => true;
-    bench.reply = (_, usual) => {
-      usual();
-      return lost();
-    };
-    const [ahead, impatient] = [bench.entry({}, () => true, 60_000), bench.entry({}, () => false, 60_000)];
-    await bench.admitAll([impatient]);
-    expect([...bench.held]).toEqual([impatient.want.leaseId]);
-    // More urgent ones fill the whole tick; their head is refused, and so is everybody behind it.
-    const urgent = Array.from({ length: 40 }, () => bench.entry({ priority: -1 }, () => true, 60_000));
-    for (const entry of [ahead, ...urgent]) bench.admit(entry);
-    bench.reply = null;
-    bench.answer = () => ({});
-    await bench.kernel.advance(5_000);
-    expect(impatient.end).toMatchObject({ kind: "gate" });
-    expect(bench.held.size).toBe(0);
   });
 });
 

@@ -94,9 +94,10 @@ export class Dispatcher {
 
   settle(settle: Settle): void {
     const { live, accounts } = this.#desk;
+    const nowMs = this.#options.runtime.now();
     const goodUntilMs = live.remove(settle.leaseId);
-    const wasOver = goodUntilMs !== undefined && this.#options.runtime.now() >= goodUntilMs;
-    if (settle.outcome === "success") this.#progress.note();
+    const wasOver = goodUntilMs !== undefined && nowMs >= goodUntilMs;
+    if (settle.outcome === "success") this.#progress.note(nowMs);
     addSettle(accounts, settle, false, wasOver);
     this.#wake();
   }
@@ -104,7 +105,7 @@ export class Dispatcher {
   /** A probe's verdict is sent at once; any other rides with the next tick, at the latest with the renewal. */
   verdict(verdict: Verdict): void {
     addVerdict(this.#desk.accounts, verdict);
-    this.#progress.note();
+    this.#progress.note(this.#options.runtime.now());
     if (verdict.probe) this.#wake();
   }
 

@@ -5,7 +5,7 @@ import { askGovernor } from "./backend-errors.js";
 /** How long ago anything in the scope made progress: the governor's word, or this process's own when that is newer. */
 export interface Progress {
   /** A success or first token of this process; the governor may not have heard of it yet. */
-  note(): void;
+  note(nowMs: number): void;
   /** Throws or rejects with GovernanceBackendError when the governor can't say. */
   ageMs(): number | Promise<number>;
   /** null where the governor would have to be waited for, or fails. */
@@ -16,8 +16,8 @@ export function createProgress(governor: Governor, runtime: Runtime): Progress {
   let newestMs = Number.NEGATIVE_INFINITY;
   const withOwn = (ageMs: number): number => Math.min(ageMs, runtime.now() - newestMs);
   return {
-    note() {
-      newestMs = runtime.now();
+    note(nowMs) {
+      newestMs = nowMs;
     },
     ageMs() {
       const age = askGovernor("progress age", governor.scope, () => governor.progressAgeMs());

@@ -131,10 +131,8 @@ export function dequeue(queue: WantQueue, entry: QueueEntry): boolean {
     group.entries.splice(index, 1);
   }
   queue.size -= 1;
-  if (group.entries.length > 0) return true;
-  group.lastRefusal = null;
   // Kept for the next call of its kind, unless retries have left too many kinds behind.
-  if (queue.groups.size > MAX_IDLE_GROUPS) queue.groups.delete(group.key);
+  if (group.entries.length === 0 && queue.groups.size > MAX_IDLE_GROUPS) queue.groups.delete(group.key);
   return true;
 }
 

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import type { TickBatch } from "../../src/ports/governor.js";
 import { SimulationKernel } from "../../src/testing/kernel.js";
 import { failingGovernor } from "./governors.js";
 import {
@@ -130,6 +131,33 @@ describe.each(GOVERNOR_KINDS)("the queue (%s governor)", (kind) => {
     for (let i = 0; i < 3; i += 1) calls.push(call("small"));
     await kernel.run(Promise.all(calls));
     expect(sent).toEqual(["large", "middle", "large", "small", "small", "small"]);
+  });
+
+  it("a governor may serve later calls first, and sees how often it has passed somebody over", async () => {
+    const kernel = new SimulationKernel();
+    const setup = { sources: [{ maxConcurrency: 1 }] };
+    const { governor, runtime } = shared(kind, kernel, setup);
+    const order: number[] = [];
+    let mostWants = 0;
+    // Serves the newest it is shown, unless an old one has been passed over too often.
+    const newestFirst = {
+      ...governor,
+      tick(batch: TickBatch) {
+        mostWants = Math.max(mostWants, batch.wants.length);
+        const due = batch.wants.filter((want) => (want.skips ?? 0) >= 24);
+        return governor.tick({ ...batch, wants: [...due, ...batch.wants.filter((w) => !due.includes(w)).reverse()] });
+      },
+    };
+    const simulation = simulateAny({ kernel, ...setup, options: { governor: newestFirst, runtime } });
+    const calls = Array.from({ length: 80 }, (_, i) => simulation.client.chat(hi).then(() => order.push(i)));
+    await kernel.run(Promise.all(calls));
+    expect(mostWants).toBe(kind === "sync" ? 8 : 32);
+    expect(new Set(order).size).toBe(80);
+    expect(order[1]).toBe(mostWants);
+    // The one that waited longest had 24 after it served before it, and those that were as old as it.
+    expect(order.indexOf(1)).toBeGreaterThanOrEqual(24);
+    expect(order.indexOf(1)).toBeLessThanOrEqual(24 + 2);
+    await expectNothingLeft(simulation);
   });
 
   it("no polling storm: about two ticks a call however many wait, and none while nothing changes", async () => {
