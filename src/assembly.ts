@@ -11,6 +11,7 @@ import type { ScopeConfig } from "./domain/scope.js";
 import { ConfigError } from "./errors.js";
 import type { GovernEnvironment } from "./governance/call.js";
 import { Dispatcher } from "./governance/dispatcher.js";
+import type { WaitingSummary } from "./governance/waiting-summary.js";
 import { createWarn } from "./governance/warn.js";
 import type { Governor, ScopeSnapshot } from "./ports/governor.js";
 import type { Recorder } from "./ports/recorder.js";
@@ -25,7 +26,7 @@ import { createRedactor } from "./transports/redact.js";
 
 /** The scope's state plus what waits in this process (spec 11). */
 export interface GatewaySnapshot extends ScopeSnapshot {
-  readonly waiting: { readonly count: number; readonly oldestMs: number };
+  readonly waiting: WaitingSummary;
   /** Permits this process holds, and those it lost while still working on them. */
   readonly leases: { readonly live: number; readonly lost: number };
 }

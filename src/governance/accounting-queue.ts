@@ -8,6 +8,8 @@ interface Pending<T> {
   readonly item: T;
   /** Gives back what may have been granted without an answer; nobody misses it when it is dropped. */
   readonly isRelease: boolean;
+  /** The time of its lease was over when the attempt ended. */
+  readonly wasOver: boolean;
   /** null until a tick with it failed. */
   dropAtMs: number | null;
 }
@@ -17,6 +19,12 @@ export interface AccountingQueue {
   verdicts: Pending<Verdict>[];
   /** Ids whose renewal is due. */
   renew: readonly LeaseId[];
+  /** Accounts failed together: one at a time, until none is left. */
+  isolating: boolean;
+  /** A renewal that has not been tried: it waits for nothing, or healthy calls would lose their permits. */
+  isRenewalDue: boolean;
+  /** Verdicts go with the next tick, even one that carries nothing else. */
+  isUrgent: boolean;
 }
 
 export interface TakenAccounts {
@@ -30,23 +38,41 @@ const NO_ITEMS: readonly never[] = [];
 export const NO_ACCOUNTS: TakenAccounts = { settles: NO_ITEMS, verdicts: NO_ITEMS, renew: NO_ITEMS };
 
 export function emptyAccountingQueue(): AccountingQueue {
-  return { settles: [], verdicts: [], renew: NO_ITEMS };
+  return { settles: [], verdicts: [], renew: NO_ITEMS, isolating: false, isRenewalDue: false, isUrgent: false };
 }
 
 export function accountCount({ settles, verdicts, renew }: TakenAccounts): number {
   return settles.length + verdicts.length + renew.length;
 }
 
-export function addSettle(queue: AccountingQueue, item: Settle, isRelease = false): void {
-  queue.settles.push({ item, isRelease, dropAtMs: null });
+export function addSettle(queue: AccountingQueue, item: Settle, isRelease = false, wasOver = false): void {
+  queue.settles.push({ item, isRelease, wasOver, dropAtMs: null });
 }
 
 export function addVerdict(queue: AccountingQueue, item: Verdict): void {
-  queue.verdicts.push({ item, isRelease: false, dropAtMs: null });
+  queue.verdicts.push({ item, isRelease: false, wasOver: false, dropAtMs: null });
 }
 
 export function itemsOf<T>(pending: readonly Pending<T>[]): readonly T[] {
   return pending.length === 0 ? NO_ITEMS : pending.map((entry) => entry.item);
+}
+
+/**
+ * What goes with the next tick. `ride`: it carries wants anyway. While a failure is waited out (`isRetryPending`)
+ * accounts stay back, so that they can't spoil an admission.
+ */
+export function takeForTick(queue: AccountingQueue, ride: boolean, isRetryPending: boolean): TakenAccounts {
+  const { settles, verdicts, renew } = queue;
+  const sendsRenewal = queue.isRenewalDue && (queue.isolating || isRetryPending);
+  queue.isRenewalDue = false;
+  if (sendsRenewal) return takeRenewal(queue);
+  if (isRetryPending) return NO_ACCOUNTS;
+  const isUrgent = queue.isUrgent || verdicts.some((verdict) => verdict.item.probe);
+  if (!ride && !queue.isolating && settles.length + renew.length === 0 && !isUrgent) return NO_ACCOUNTS;
+  queue.isUrgent = false;
+  const taken = queue.isolating ? takeOne(queue) : takeAll(queue);
+  if (taken === NO_ACCOUNTS) queue.isolating = false;
+  return taken;
 }
 
 /** Takes everything for one tick; `giveBack` returns it when the tick fails. */
@@ -68,7 +94,7 @@ export function takeOne(queue: AccountingQueue): TakenAccounts {
   return takeAll(queue);
 }
 
-export function takeRenewal(queue: AccountingQueue): TakenAccounts {
+function takeRenewal(queue: AccountingQueue): TakenAccounts {
   const { renew } = queue;
   queue.renew = NO_ITEMS;
   return { ...NO_ACCOUNTS, renew };

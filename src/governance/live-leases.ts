@@ -2,9 +2,11 @@ import type { LeaseId } from "../domain/tick.js";
 import type { CancelTimer, Runtime } from "../ports/runtime.js";
 
 export interface LiveLeases {
-  add(leaseId: LeaseId): void;
-  /** Returns whether it was held. */
-  remove(leaseId: LeaseId): boolean;
+  /** `fromMs`: when its tick left, so that it is over here no later than in the store. */
+  add(leaseId: LeaseId, fromMs: number, ttlMs: number): void;
+  /** Returns until when it was good; undefined when it wasn't held. */
+  remove(leaseId: LeaseId): number | undefined;
+  renewed(leaseId: LeaseId, fromMs: number): void;
   count(): number;
   stop(): void;
 }
@@ -16,7 +18,9 @@ export function createLiveLeases(
   renewal: boolean,
   renew: (leaseIds: LeaseId[]) => void,
 ): LiveLeases {
-  const held = new Set<LeaseId>();
+  /** Until when each is good. */
+  const held = new Map<LeaseId, number>();
+  let newestTtlMs = leaseTtlMs;
   let cancelTimer: CancelTimer | null = null;
 
   function schedule(): void {
@@ -25,7 +29,7 @@ export function createLiveLeases(
       cancelTimer = null;
       if (held.size === 0) return;
       schedule();
-      renew([...held]);
+      renew([...held.keys()]);
     });
   }
 
@@ -35,14 +39,19 @@ export function createLiveLeases(
   }
 
   return {
-    add(leaseId) {
-      held.add(leaseId);
+    add(leaseId, fromMs, ttlMs) {
+      newestTtlMs = ttlMs;
+      held.set(leaseId, fromMs + ttlMs);
       schedule();
     },
     remove(leaseId) {
-      const wasHeld = held.delete(leaseId);
+      const untilMs = held.get(leaseId);
+      held.delete(leaseId);
       if (held.size === 0) stop();
-      return wasHeld;
+      return untilMs;
+    },
+    renewed(leaseId, fromMs) {
+      if (held.has(leaseId)) held.set(leaseId, fromMs + newestTtlMs);
     },
     count: () => held.size,
     stop,

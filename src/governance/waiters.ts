@@ -3,6 +3,15 @@ import type { QueueEntry } from "./want-queue.js";
 
 export type Answer = Grant | Refusal;
 
+/** The entry being admitted, while its answer may still come in the same turn. */
+export interface Instant {
+  readonly entry: QueueEntry;
+  answer: Answer | null;
+  error: Error | null;
+  /** It was refused itself and stays. */
+  told: boolean;
+}
+
 interface Waiter {
   resolve(answer: Answer): void;
   reject(error: unknown): void;
@@ -13,8 +22,11 @@ interface Waiter {
 
 /** The calls that wait for an answer, each told once. */
 export interface Waiters {
+  /** The one that is answered in this turn, without a promise. */
+  instant: Instant | null;
   wait(entry: QueueEntry, nowMs: number): Promise<Answer>;
-  has(entry: QueueEntry): boolean;
+  /** Somebody still wants the answer. */
+  isAsking(entry: QueueEntry): boolean;
   resolve(entry: QueueEntry, answer: Answer): void;
   reject(entry: QueueEntry, error: unknown): void;
   /** Whether the entry still waits out failures of the governor; its grace begins with the first one. */
@@ -29,14 +41,21 @@ export function createWaiters(): Waiters {
     waiting.delete(entry);
     return waiter;
   };
-  return {
+  const waiters: Waiters = {
+    instant: null,
     wait: (entry, nowMs) =>
       new Promise((resolve, reject) => {
         waiting.set(entry, { resolve, reject, sinceMs: nowMs, graceUntilMs: null });
       }),
-    has: (entry) => waiting.has(entry),
-    resolve: (entry, answer) => take(entry)?.resolve(answer),
-    reject: (entry, error) => take(entry)?.reject(error),
+    isAsking: (entry) => waiters.instant?.entry === entry || waiting.has(entry),
+    resolve(entry, answer) {
+      if (waiters.instant?.entry === entry) waiters.instant.answer = answer;
+      else take(entry)?.resolve(answer);
+    },
+    reject(entry, error) {
+      if (waiters.instant?.entry === entry) waiters.instant.error = error as Error;
+      else take(entry)?.reject(error);
+    },
     hasGrace(entry, nowMs) {
       const waiter = waiting.get(entry);
       if (entry.backendGraceMs === 0 || waiter === undefined) return entry.backendGraceMs > 0;
@@ -49,4 +68,5 @@ export function createWaiters(): Waiters {
       return { count: waiting.size, oldestMs };
     },
   };
+  return waiters;
 }

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Refusal, Want } from "../domain/tick.js";
+import { nextToAsk } from "./want-batch.js";
 import {
   allEntries,
   block,
@@ -9,7 +10,6 @@ import {
   emptyWantQueue,
   enqueue,
   goesBefore,
-  nextToAsk,
   pause,
   type QueueEntry,
   resumeAll,
@@ -102,6 +102,33 @@ describe("want queue", () => {
     expect(new Set(groups).size).toBe(4);
   });
 
+  test("a call that was rate-limited stands with the others of its candidates, one that failed does not", () => {
+    const queue = emptyWantQueue();
+    const [sentBack, fresh, failed] = [
+      entry({ limitedHere: ["a"], estTokens: 1_000 }),
+      entry(),
+      entry({ failedHere: ["a"] }),
+    ];
+    for (const one of [sentBack, fresh, failed]) enqueue(queue, one);
+    block(queue, sentBack, refusal(500), 0);
+    expect(nextToAsk(queue, 32)).toEqual([failed]);
+  });
+
+  test("a refused entry blocks its group only while it is the head; another class may have its turn sooner", () => {
+    const queue = emptyWantQueue();
+    const [head, later] = [entry(), entry({ priority: 3 })];
+    enqueue(queue, head);
+    enqueue(queue, later);
+    const urgent = entry({ priority: -1 });
+    enqueue(queue, urgent);
+    expect(block(queue, head, refusal(500), 0)).toBeNull();
+    expect(nextToAsk(queue, 1)).toEqual([urgent]);
+    expect(block(queue, urgent, refusal(500), 0)?.entries).toEqual([urgent, head, later]);
+    block(queue, later, refusal(100), 0);
+    expect(earliestUnblockMs(queue)).toBe(100);
+    expect(nextToAsk(queue, 8)).toEqual([]);
+  });
+
   test("taking out what is not there says so and changes nothing", () => {
     const queue = emptyWantQueue();
     const [there, never] = [entry(), entry()];
@@ -111,7 +138,7 @@ describe("want queue", () => {
     expect(dequeue(queue, there)).toBe(true);
     expect(dequeue(queue, there)).toBe(false);
     expect(queue.size).toBe(0);
-    expect(block(queue, entry({ candidates: ["z"] }), refusal(1), 0)).toEqual([]);
+    expect(block(queue, entry({ candidates: ["z"] }), refusal(1), 0)).toBeNull();
     pause(queue, entry({ candidates: ["z"] }));
   });
 
@@ -138,7 +165,12 @@ describe("want queue", () => {
           }
         }
         const inOrder = [...held].sort((a, b) => (goesBefore(a, b) ? -1 : 1));
-        expect(nextToAsk(queue, limit)).toEqual(inOrder.slice(0, limit));
+        const first = inOrder.slice(0, limit);
+        const priority = first.at(-1)?.want.priority;
+        const isOneClass = limit > 1 && first.length === limit && first[0]?.want.priority === priority;
+        const lower = isOneClass ? inOrder.find((one) => one.want.priority > priority!) : undefined;
+        if (lower === undefined) expect(nextToAsk(queue, limit)).toEqual(first);
+        else expect(nextToAsk(queue, limit)).toEqual([...(limit < 32 ? first : first.slice(0, 31)), lower]);
         expect(queue.size).toBe(held.length);
       }),
     );

@@ -12,8 +12,9 @@ export interface QueueEntry {
 }
 
 /**
- * Entries that the governor would answer alike: same candidates, nothing tried yet or the same things tried.
- * When the head of a group is refused, the rest need not be asked; other groups are not held up by it.
+ * Entries whose refusal would be alike: same candidates, and the same sources failed them, if any. When the head of a
+ * group is refused, the rest need not be asked; other groups are not held up by it. Who was rate-limited where only
+ * decides which free source is preferred: a call that a 429 sent back must hold back those that came after it.
  */
 export interface WantGroup {
   readonly key: string;
@@ -25,6 +26,8 @@ export interface WantGroup {
   blockedUntilMs: number;
   /** The governor itself failed and the group waits it out. */
   paused: boolean;
+  /** Why its head was last refused; null = not asked yet. */
+  lastRefusal: Refusal | null;
   /** Entries that have not been told of any refusal yet. */
   readonly untold: Set<QueueEntry>;
 }
@@ -52,10 +55,10 @@ function candidateKey(candidates: readonly string[]): string {
   return key;
 }
 
-function groupKey({ candidates, failedHere, limitedHere, ordered }: Want): string {
+function groupKey({ candidates, failedHere, ordered }: Want): string {
   const key = candidateKey(candidates);
-  if (failedHere.length === 0 && limitedHere.length === 0 && ordered !== true) return key;
-  return `${key}|${failedHere.join()}|${limitedHere.join()}|${ordered === true}`;
+  if (failedHere.length === 0 && ordered !== true) return key;
+  return `${key}|${failedHere.join()}|${ordered === true}`;
 }
 
 export function goesBefore(a: QueueEntry, b: QueueEntry): boolean {
@@ -67,7 +70,7 @@ export function enqueue(queue: WantQueue, entry: QueueEntry): WantGroup {
   const key = groupKey(entry.want);
   let group = queue.groups.get(key);
   if (group === undefined) {
-    group = { key, entries: [], blockedBy: null, blockedUntilMs: 0, paused: false, untold: new Set() };
+    group = newGroup(key);
     queue.groups.set(key, group);
   }
   const { entries } = group;
@@ -79,6 +82,23 @@ export function enqueue(queue: WantQueue, entry: QueueEntry): WantGroup {
   if (index === 0) group.blockedBy = null;
   queue.size += 1;
   return group;
+}
+
+function newGroup(key: string): WantGroup {
+  return { key, entries: [], blockedBy: null, blockedUntilMs: 0, paused: false, lastRefusal: null, untold: new Set() };
+}
+
+/** Where the entries of lower priority begin. */
+export function priorityEnd(entries: readonly QueueEntry[], priority: number): number {
+  let low = 0;
+  let high = entries.length;
+  if (high > 0 && entries[high - 1]!.want.priority <= priority) return high;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (entries[middle]!.want.priority > priority) high = middle;
+    else low = middle + 1;
+  }
+  return low;
 }
 
 function insertionIndex(entries: readonly QueueEntry[], entry: QueueEntry): number {
@@ -110,50 +130,48 @@ export function dequeue(queue: WantQueue, entry: QueueEntry): boolean {
   } else {
     group.entries.splice(index, 1);
   }
+  queue.size -= 1;
   // Kept for the next call of its kind, unless retries have left too many kinds behind.
   if (group.entries.length === 0 && queue.groups.size > MAX_IDLE_GROUPS) queue.groups.delete(group.key);
-  queue.size -= 1;
   return true;
 }
 
-/** The next entries worth asking, in queue order over all groups that are not blocked; at most `limit`. */
-export function nextToAsk(queue: WantQueue, limit: number): QueueEntry[] {
-  if (limit === 1) {
-    const first = firstToAsk(queue);
-    return first === null ? [] : [first];
-  }
-  const open: QueueEntry[] = [];
-  for (const group of queue.groups.values()) {
-    if (!isOpen(group)) continue;
-    for (let i = 0; i < group.entries.length && i < limit; i += 1) open.push(group.entries[i]!);
-  }
-  open.sort((a, b) => (goesBefore(a, b) ? -1 : 1));
-  return open.slice(0, limit);
-}
-
-function firstToAsk(queue: WantQueue): QueueEntry | null {
-  let first: QueueEntry | null = null;
-  for (const group of queue.groups.values()) {
-    if (!isOpen(group)) continue;
-    const head = group.entries[0]!;
-    if (first === null || goesBefore(head, first)) first = head;
-  }
-  return first;
-}
-
-function isOpen(group: WantGroup): boolean {
+export function isOpen(group: WantGroup): boolean {
   return group.entries.length > 0 && group.blockedBy === null && !group.paused;
 }
 
-/** Blocks the entry's group and returns those of it who now learn of a refusal for the first time. */
-export function block(queue: WantQueue, entry: QueueEntry, refusal: Refusal, nowMs: number): QueueEntry[] {
+/**
+ * The entry was refused and stays: when it is the head, its group is blocked and returned. One behind a head that came
+ * meanwhile blocks nothing: the new head has to be asked itself.
+ */
+export function block(queue: WantQueue, entry: QueueEntry, refusal: Refusal, nowMs: number): WantGroup | null {
   const group = groupOf(queue, entry);
-  if (group === undefined) return [];
-  group.blockedBy = refusal;
-  group.blockedUntilMs = nowMs + refusal.waitHintMs;
-  const told = [...group.untold];
+  if (group === undefined) return null;
+  group.untold.delete(entry);
+  const untilMs = nowMs + refusal.waitHintMs;
+  if (group.entries[0] === entry) {
+    group.blockedBy = refusal;
+    group.blockedUntilMs = untilMs;
+    group.lastRefusal = refusal;
+    return group;
+  }
+  // Another priority may have its turn before the head has.
+  if (group.blockedBy !== null && entry.want.priority !== group.entries[0]?.want.priority) {
+    group.blockedUntilMs = Math.min(group.blockedUntilMs, untilMs);
+  }
+  return null;
+}
+
+/** The entry learned of a refusal of its own. */
+export function tell(queue: WantQueue, entry: QueueEntry): void {
+  groupOf(queue, entry)?.untold.delete(entry);
+}
+
+/** Those of the group who have not been told of a refusal yet; told once. */
+export function takeUntold(group: WantGroup): QueueEntry[] {
+  const untold = [...group.untold];
   group.untold.clear();
-  return told;
+  return untold;
 }
 
 /** The governor failed: the entry's group is not asked until `resumeAll`. */

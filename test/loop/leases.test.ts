@@ -128,6 +128,45 @@ describe("permits of a fleet", () => {
     expect(await inflight(store)).toBe(0);
   });
 
+  it("a lease that ended before its call did counts as lost, though only the settle finds out", async () => {
+    const kernel = new SimulationKernel();
+    const one = { sources: [{ ...patient, maxConcurrency: 1 }] };
+    const store = storeFor(kernel, one);
+    const frozen = worker(kernel, store, { ...one, script: () => ({ afterMs: 8_000 }) });
+    const other = worker(kernel, store, { ...one, script: () => ({ afterMs: 1_000 }) });
+    const call = frozen.client.chat(hi);
+    await kernel.advance(1_000);
+    // It wakes up to the end of its call, before any renewal.
+    kernel.freeze(frozen.runtime);
+    await kernel.advance(40_000);
+    await kernel.run(other.client.chat(hi));
+    kernel.thaw(frozen.runtime);
+    expect((await kernel.run(call)).content).toBe("answer");
+    await kernel.advance(10);
+    expect((await kernel.run(frozen.client.snapshot())).leases).toEqual({ live: 0, lost: 1 });
+    expect((await kernel.run(other.client.snapshot())).leases).toEqual({ live: 0, lost: 0 });
+    expect(kernel.logs.some((line) => line.level === "warn" && line.message.includes("lease"))).toBe(true);
+  });
+
+  it("an outcome that comes too late for the breaker is no lost lease", async () => {
+    const kernel = new SimulationKernel();
+    const two = {
+      sources: [{ ...patient, maxConcurrency: 2 }],
+      options: { breaker: { failThreshold: 1, cooldownMs: 60_000 }, retry: { maxAttempts: 1 } },
+    };
+    const store = storeFor(kernel, two);
+    const one = worker(kernel, store, {
+      ...two,
+      script: (_, n) => (n === 1 ? { afterMs: 40_000 } : { afterMs: 10, error: serverError() }),
+    });
+    const slow = one.client.chat(hi);
+    await kernel.advance(10);
+    await failureOf(kernel, one.client.chat(hi));
+    expect((await kernel.run(slow)).content).toBe("answer");
+    await kernel.advance(10);
+    expect((await kernel.run(one.client.snapshot())).leases).toEqual({ live: 0, lost: 0 });
+  });
+
   it("a permit that grew older than its lease while its journal row was committed is given back unsent", async () => {
     const kernel = new SimulationKernel();
     const one = { sources: [{ ...patient, maxConcurrency: 1, rpm: 60, limitRule: "window" as const }] };

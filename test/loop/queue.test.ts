@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import type { TickBatch } from "../../src/ports/governor.js";
 import { SimulationKernel } from "../../src/testing/kernel.js";
 import { failingGovernor } from "./governors.js";
 import {
@@ -111,6 +112,54 @@ describe.each(GOVERNOR_KINDS)("the queue (%s governor)", (kind) => {
     expect(sent.slice(0, 3)).toEqual(["first", "second", "large"]);
   });
 
+  it("a large call that a 429 sent back is not overtaken by small ones that came after it", async () => {
+    const sent: string[] = [];
+    const { kernel, client } = simulate({
+      sources: [{ limitRule: "window", tpm: 3_000 }],
+      script: ({ request }, n) => {
+        sent.push(String(request.sessionId));
+        return n === 1 ? { afterMs: 10, error: limited(1_000) } : { afterMs: 50_000, totalTokens: 1_000 };
+      },
+    });
+    const call = (sessionId: string, n = 1) =>
+      client.chat({ ...hi, sessionId, sampling: { maxTokens: sessionId === "small" ? 10 : 900, n }, stream: false });
+    const calls = [call("large", 2)];
+    await kernel.advance(5);
+    calls.push(call("middle"));
+    await kernel.advance(2_000);
+    // The cooldown is over; the rest of the minute is too small for the large one, not for the small ones.
+    for (let i = 0; i < 3; i += 1) calls.push(call("small"));
+    await kernel.run(Promise.all(calls));
+    expect(sent).toEqual(["large", "middle", "large", "small", "small", "small"]);
+  });
+
+  it("a governor may serve later calls first, and sees how often it has passed somebody over", async () => {
+    const kernel = new SimulationKernel();
+    const setup = { sources: [{ maxConcurrency: 1 }] };
+    const { governor, runtime } = shared(kind, kernel, setup);
+    const order: number[] = [];
+    let mostWants = 0;
+    // Serves the newest it is shown, unless an old one has been passed over too often.
+    const newestFirst = {
+      ...governor,
+      tick(batch: TickBatch) {
+        mostWants = Math.max(mostWants, batch.wants.length);
+        const due = batch.wants.filter((want) => (want.skips ?? 0) >= 24);
+        return governor.tick({ ...batch, wants: [...due, ...batch.wants.filter((w) => !due.includes(w)).reverse()] });
+      },
+    };
+    const simulation = simulateAny({ kernel, ...setup, options: { governor: newestFirst, runtime } });
+    const calls = Array.from({ length: 80 }, (_, i) => simulation.client.chat(hi).then(() => order.push(i)));
+    await kernel.run(Promise.all(calls));
+    expect(mostWants).toBe(kind === "sync" ? 8 : 32);
+    expect(new Set(order).size).toBe(80);
+    expect(order[1]).toBe(mostWants);
+    // The one that waited longest had 24 after it served before it, and those that were as old as it.
+    expect(order.indexOf(1)).toBeGreaterThanOrEqual(24);
+    expect(order.indexOf(1)).toBeLessThanOrEqual(24 + 2);
+    await expectNothingLeft(simulation);
+  });
+
   it("no polling storm: about two ticks a call however many wait, and none while nothing changes", async () => {
     const kernel = new SimulationKernel();
     const setup = { sources: [{ maxConcurrency: 4 }] };
@@ -203,7 +252,7 @@ describe.each(GOVERNOR_KINDS)("the queue (%s governor)", (kind) => {
     const snapshot = await kernel.run(client.snapshot());
     expect(snapshot).toMatchObject({
       scope: "LLM",
-      waiting: { count: 2, oldestMs: 1_500 },
+      waiting: { count: 2, oldestMs: 1_500, reasons: { concurrency: 2 }, byPriority: { 0: 2 } },
       leases: { live: 2, lost: 0 },
       backend: { kind: "memory", ok: true },
     });

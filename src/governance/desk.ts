@@ -1,0 +1,86 @@
+import type { Grant, Refusal } from "../domain/tick.js";
+import type { Governor } from "../ports/governor.js";
+import type { Runtime } from "../ports/runtime.js";
+import { type AccountingQueue, addSettle, emptyAccountingQueue } from "./accounting-queue.js";
+import { type BackendRetry, createBackendRetry } from "./backend-retry.js";
+import { createLiveLeases, type LiveLeases } from "./live-leases.js";
+import { releaseSettle } from "./unsent.js";
+import { createWaiters, type Waiters } from "./waiters.js";
+import { dequeue, emptyWantQueue, type QueueEntry, resumeAll, type WantQueue } from "./want-queue.js";
+import type { Warn } from "./warn.js";
+
+export interface DispatcherOptions {
+  readonly governor: Governor;
+  readonly runtime: Runtime;
+  /** host:pid:random. */
+  readonly worker: string;
+  readonly leaseTtlMs: number;
+  readonly leaseRenewal: boolean;
+  readonly warn: Warn;
+}
+
+/** What a dispatcher remembers between its ticks: who waits, what is to be booked, what may be held. */
+export interface Desk {
+  readonly options: DispatcherOptions;
+  readonly queue: WantQueue;
+  readonly accounts: AccountingQueue;
+  readonly waiters: Waiters;
+  readonly live: LiveLeases;
+  readonly retry: BackendRetry;
+  /** Wants whose tick failed in company of something else that may be to blame; asked again by themselves. */
+  readonly askAgain: (readonly QueueEntry[])[];
+  /** Granted perhaps, though no answer came: given back when nobody asks again. */
+  readonly mayHold: Set<QueueEntry>;
+  /** Returns a permit of which nothing was used. */
+  giveBack(grant: Grant): void;
+}
+
+export function createDesk(
+  options: DispatcherOptions,
+  { wake, giveBack }: { wake(): void; giveBack(grant: Grant): void },
+): Desk {
+  const { runtime, leaseTtlMs, leaseRenewal } = options;
+  const queue = emptyWantQueue();
+  const accounts = emptyAccountingQueue();
+  const desk: Desk = {
+    options,
+    queue,
+    accounts,
+    waiters: createWaiters(),
+    live: createLiveLeases(runtime, leaseTtlMs, leaseRenewal, (leaseIds) => {
+      accounts.renew = leaseIds;
+      accounts.isRenewalDue = true;
+      wake();
+    }),
+    retry: createBackendRetry(
+      runtime,
+      (kind, text) => warnOf(desk, kind, text),
+      () => {
+        resumeAll(queue);
+        wake();
+      },
+    ),
+    askAgain: [],
+    mayHold: new Set(),
+    giveBack,
+  };
+  return desk;
+}
+
+export function warnOf({ options }: Desk, kind: string, message: string): void {
+  options.warn("governor", kind, `scope ${options.governor.scope}: ${message}`);
+}
+
+/** The reply may be what got lost: whatever was granted goes back by its lease id. */
+export function releaseIfHeld(desk: Desk, entry: QueueEntry): void {
+  if (!desk.mayHold.delete(entry)) return;
+  const { leaseId, candidates } = entry.want;
+  if (candidates[0] !== undefined) addSettle(desk.accounts, releaseSettle(leaseId, candidates[0]), true);
+}
+
+/** The entry leaves the queue with this refusal, its own or that of one ahead of it. */
+export function leave(desk: Desk, entry: QueueEntry, refusal: Refusal): void {
+  if (!dequeue(desk.queue, entry)) return;
+  releaseIfHeld(desk, entry);
+  desk.waiters.resolve(entry, refusal);
+}
