@@ -14,6 +14,7 @@ import { bodyKind } from "./body-kind.js";
 import type { Refusal } from "./classify.js";
 import { brokenConnection, cutStream, htmlPage, parseAnswer, timedOut, tooMuch, unreadable } from "./failures.js";
 import { type Fault, findEmbeddedFault, namedFault } from "./fault.js";
+import { FrameParser } from "./frame-parser.js";
 import { type JudgeInput, judge, transientEnd } from "./judge.js";
 import { looksCut } from "./looks-cut.js";
 import { refusalError } from "./refuse.js";
@@ -52,6 +53,7 @@ export class ChatExchange implements HttpObserver {
   #kept: BodyBuffer | undefined;
   #decoder: Utf8Decoder | undefined;
   #reader: SseReader | undefined;
+  #frames: FrameParser | undefined;
   #ttftMs: number | null = null;
   #sawDone = false;
   /** The frames are over: what is left of one can't be completed any more. */
@@ -216,6 +218,7 @@ export class ChatExchange implements HttpObserver {
     this.#watchdog.setStreaming(kind === "sse");
     if (kind === "sse") {
       this.#decoder = new Utf8Decoder();
+      this.#frames = new FrameParser();
       this.#reader = new SseReader((data, eventName) => this.#frame(data, eventName));
     }
     this.#accept(chunk);
@@ -270,7 +273,7 @@ export class ChatExchange implements HttpObserver {
     }
     let frame: unknown;
     try {
-      frame = JSON.parse(data);
+      frame = this.#frames!.parse(data);
     } catch {
       return this.#unreadableFrame(data, eventName);
     }
