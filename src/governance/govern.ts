@@ -59,7 +59,7 @@ async function run(call: Call): Promise<Governed<unknown, unknown>> {
       // It may fire between the grant and this line: the permit goes back unused.
       if (call.interrupt.fired !== null) throw returnPermit(call, permit, call.interrupt.fired);
       const attempt = startAttempt(call, permit);
-      const stopListening = call.interrupt.listen((i) => attempt.abort(i, interruptionError(call, i)));
+      const stopListening = abortedByInterrupt(call, attempt);
       let answer: unknown;
       try {
         answer = await send(attempt);
@@ -81,6 +81,11 @@ async function run(call: Call): Promise<Governed<unknown, unknown>> {
     call.interrupt.dispose();
     throw await ended(call, error);
   }
+}
+
+/** Apart from the loop: a closure there would give every waiting call the scopes around it. */
+function abortedByInterrupt(call: Call, attempt: Attempt): () => void {
+  return call.interrupt.listen((i) => attempt.abort(i, interruptionError(call, i)));
 }
 
 /** The last word of a failed call: its terminal row, unless an attempt's row was the final one. */
