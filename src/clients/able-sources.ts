@@ -1,6 +1,7 @@
 import { type Incapability, incapability, isParticular } from "../domain/capability.js";
 import type { ScopeConfig } from "../domain/scope.js";
 import type { SourceConfig } from "../domain/source.js";
+import { mayHaveToStream } from "../domain/thinking.js";
 import { RequestRejectedError, type SourceReasonDetail } from "../errors.js";
 import type { Incapable } from "../governance/operation.js";
 import type { CheckedRequest } from "./chat-request.js";
@@ -12,6 +13,8 @@ export interface AbleSources {
   /** Some token gate is on, so that an estimate is needed at admission. */
   readonly countsTokens: boolean;
   readonly chargesMaximum: boolean;
+  /** Some source answers certain calls with nothing but a stream. */
+  readonly mayHaveToStream: boolean;
   /** Those of the model that were left out. */
   readonly incapable: Incapable | null;
 }
@@ -34,6 +37,7 @@ export function createAbleSources(config: ScopeConfig): (request: CheckedRequest
     candidates: sources.map((source) => source.name),
     countsTokens: config.global.tpm > 0 || sources.some((source) => source.tpm > 0),
     chargesMaximum: sources.some((source) => source.tpmCharge === "max"),
+    mayHaveToStream: sources.some(mayHaveToStream),
     incapable: null,
   });
   const pool = (sources: readonly SourceConfig[]): Pool => ({

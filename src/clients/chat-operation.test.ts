@@ -30,7 +30,15 @@ function operationOf(
       hasParts: whole.messages.some(({ content }) => Array.isArray(content)),
       images: 0,
     },
-    { sources: [], candidates: [], incapable: null, countsTokens: true, chargesMaximum: false, ...able },
+    {
+      sources: [],
+      candidates: [],
+      mayHaveToStream: false,
+      incapable: null,
+      countsTokens: true,
+      chargesMaximum: false,
+      ...able,
+    },
     async (attempt) => {
       asked.push(attempt.stream);
       return null as unknown as ChatCompletion;
@@ -119,6 +127,9 @@ describe("column sampling", () => {
         const defined = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
         const expected = Object.keys(defined).length === 0 ? null : canonicalJson(defined);
         expect(columnOf({ sampling: defined as Sampling }, source())).toBe(expected);
+        // Frozen ones are those that the call before had, too.
+        const usual = Object.freeze(defined) as Sampling;
+        for (let call = 0; call < 2; call += 1) expect(columnOf({ sampling: usual }, source())).toBe(expected);
       }),
     );
   });

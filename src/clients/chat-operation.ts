@@ -93,7 +93,7 @@ export class ChatOperation<Value> implements Operation<Value, ChatCompletion> {
   ): Promise<ChatCompletion | OpenedStream<Value, ChatCompletion>> {
     const wanted = this.kind === "chat_stream" || (this.#request.stream ?? source.stream);
     // Some models answer nothing but a stream while they think; the reply is the same.
-    const stream = wanted || mustStream(source, thinkingOf(this.#request, source));
+    const stream = wanted || (this.#able.mayHaveToStream && mustStream(source, thinkingOf(this.#request, source)));
     if (this.#format !== null) return this.#formatted(this.#format, source, stream, context, release);
     const { messagesJson } = this.#request;
     return this.#open({ source, request: this.#request, messagesJson, stream, context });
@@ -193,8 +193,22 @@ function canonicalOrNull(value: object): string | null {
   }
 }
 
-/** What nearly every call has, written directly: the general way would cost more than the admission. null = not that simple. */
+let usual: Sampling | null = null;
+let usualNumbers: string | null = null;
+
+/** The text of the same parameters as before is that text; which are the same, the check of the request tells. */
 function numbersOnly(sampling: Sampling): string | null {
+  if (sampling === usual) return usualNumbers;
+  const text = writtenNumbers(sampling);
+  if (Object.isFrozen(sampling)) {
+    usual = sampling;
+    usualNumbers = text;
+  }
+  return text;
+}
+
+/** What nearly every call has, written directly: the general way would cost more than the admission. null = not that simple. */
+function writtenNumbers(sampling: Sampling): string | null {
   let left = 0;
   for (const _ in sampling) left += 1;
   let json = "";

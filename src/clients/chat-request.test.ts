@@ -1,5 +1,6 @@
+import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { ChatRequest } from "../domain/chat.js";
+import type { ChatRequest, Sampling } from "../domain/chat.js";
 import { RequestRejectedError } from "../errors.js";
 import { checkRequest } from "./chat-request.js";
 
@@ -68,4 +69,31 @@ test("what the caller changes afterwards doesn't reach a later attempt", () => {
   const checked = checkRequest({ ...ok, sampling }, "chat");
   sampling.temperature = 2;
   expect(checked.sampling).toEqual({ temperature: 0 });
+});
+
+test("parameters are those of their own call, whatever the call before had", () => {
+  const value = fc.constantFrom<unknown>(0, 1, true, "x", undefined, ["x"]);
+  const names = ["temperature", "stop", "seed"] as const;
+  const samplings = fc.record(Object.fromEntries(names.map((name) => [name, value])), {
+    requiredKeys: [],
+    noNullPrototype: true,
+  });
+  fc.assert(
+    fc.property(fc.array(samplings, { maxLength: 6 }), (calls) => {
+      for (const sampling of calls) {
+        const checked = checkRequest({ ...ok, sampling: sampling as Sampling }, "chat").sampling;
+        expect(checked).toStrictEqual(sampling);
+        expect(checked).not.toBe(sampling);
+      }
+    }),
+  );
+});
+
+test.each([
+  ["a list", {}, []],
+  ["a parameter that nobody knows", { seed: 1 }, { seed: 1, toString: Object.prototype.toString }],
+  ["a number that is none", { seed: 1 }, { seed: Number.NaN }],
+])("%s is refused right after parameters that were fine", (_, fine, sampling) => {
+  checkRequest({ ...ok, sampling: fine as Sampling }, "chat");
+  expect(problemOf({ ...ok, sampling })).toContain("sampling");
 });

@@ -1,5 +1,5 @@
 import { checkThinking, THINKING_ACCEPTED } from "../config/thinking-value.js";
-import { type ChatRequest, SAMPLING_KEYS, type Thinking } from "../domain/chat.js";
+import { type ChatRequest, SAMPLING_KEYS, type Sampling, type Thinking } from "../domain/chat.js";
 import { RequestRejectedError } from "../errors.js";
 import type { Cancellation } from "../governance/cancellation.js";
 import type { Ledger } from "../governance/operation.js";
@@ -35,7 +35,7 @@ export function checkRequest(request: ChatRequest, operation: string, cancellati
     reject(operation, 'thinkingFallback must be "nearest", or left out');
   }
   const hasParts = checkMessages(messages, operation);
-  if (sampling !== undefined) checkSampling(sampling, operation);
+  const parameters = sampling === undefined ? undefined : checkedSampling(sampling, operation);
   checkNumbers(priority, deadlineMs, operation);
   if (!isTextOrAbsent(model)) reject(operation, "model must be a text");
   if (!isTextOrAbsent(sessionId)) reject(operation, "sessionId must be a text");
@@ -56,7 +56,7 @@ export function checkRequest(request: ChatRequest, operation: string, cancellati
   return {
     messages,
     model,
-    sampling: sampling === undefined ? undefined : { ...sampling },
+    sampling: parameters,
     thinking,
     thinkingFallback,
     tools,
@@ -176,6 +176,37 @@ function checkMessages(messages: unknown, operation: string): boolean {
 }
 
 const PARAMETERS: ReadonlySet<string> = new Set(SAMPLING_KEYS);
+
+let usual: Sampling = Object.freeze({});
+
+/**
+ * A copy, since the caller may change theirs. Parameters that equal those of the call before are given as the same
+ * object, which nobody can change: they need no second check, and what is made of them is made once.
+ */
+function checkedSampling(sampling: Sampling, operation: string): Sampling {
+  if (areUsual(sampling)) return usual;
+  checkSampling(sampling, operation);
+  const copy = { ...sampling };
+  if (!Object.values(copy).every(isPlainValue)) return copy;
+  usual = Object.freeze(copy);
+  return copy;
+}
+
+function areUsual(sampling: unknown): boolean {
+  if (!isObject(sampling) || Array.isArray(sampling)) return false;
+  let more = 0;
+  for (const name in sampling) {
+    const value = sampling[name];
+    if (!isPlainValue(value) || value !== usual[name as keyof Sampling]) return false;
+    more += 1;
+  }
+  for (const _ in usual) more -= 1;
+  return more === 0;
+}
+
+function isPlainValue(value: unknown): boolean {
+  return typeof value === "number" || typeof value === "boolean" || typeof value === "string";
+}
 
 function checkSampling(sampling: unknown, operation: string): void {
   if (!isObject(sampling) || Array.isArray(sampling)) reject(operation, "sampling must be an object");

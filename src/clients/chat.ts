@@ -57,20 +57,19 @@ export function createChatClient(
     if (hit !== null) return hit;
     if (shared !== null) return answerShared(shared, operation, checked, key);
     const governed = await govern(environment, operation, checked);
-    const answered = governed.ended instanceof Promise ? await governed.ended : governed.ended;
-    afterAnswer(checked, governed, answered, key);
-    return chatResponse(governed, answered);
+    return concluded(checked, governed, governed.ended instanceof Promise ? await governed.ended : governed.ended, key);
   }
 
   /** Once for every answer that a provider gave. */
-  function afterAnswer(
+  function concluded(
     checked: CheckedRequest,
     governed: Asked,
     answered: Answered<ChatCompletion>,
     key: string | null,
-  ) {
+  ): ChatResponse {
     warnOfUnwantedThinking(environment.warn, checked, governed.source, answered.completion);
     if (key !== null) cache!.keep(key, checked, governed, answered);
+    return chatResponse(governed, answered);
   }
 
   /** The same, with the attempts of whoever asks the same at this moment. */
@@ -81,8 +80,8 @@ export function createChatClient(
     key: string | null,
   ): Promise<ChatResponse> {
     const { governed, answered, hit } = await sharing!.run(shared, operation, checked);
-    if (hit === null) afterAnswer(checked, governed, answered, key);
-    return sharedResponse(chatResponse(governed, answered), hit);
+    const response = hit === null ? concluded(checked, governed, answered, key) : chatResponse(governed, answered);
+    return sharedResponse(response, hit);
   }
 
   async function chat(request: ChatRequest): Promise<ChatResponse> {
@@ -93,7 +92,15 @@ export function createChatClient(
       const format = formatOf(checked, "chat");
       const key = cache === null ? null : cache.keyOf(checked, pool.sources, format);
       const shared = sharing === null ? null : sharing.keyOf(checked, pool.sources, key);
-      return await answer(checked, pool, format, key, shared);
+      if (key !== null || shared !== null) return await answer(checked, pool, format, key, shared);
+      // As in answer(), which would be one asynchronous function more for nearly every call.
+      const governed = await govern(environment, new ChatOperation("chat", checked, pool, openPlain, format), checked);
+      return concluded(
+        checked,
+        governed,
+        governed.ended instanceof Promise ? await governed.ended : governed.ended,
+        null,
+      );
     } finally {
       lifetime.leave();
     }
@@ -120,10 +127,7 @@ export function createChatClient(
       const hit = key === null ? null : await cache!.answer(key, checked, operation as AnyOperation, format);
       if (hit !== null) return { events: replayed(hit), ended: Promise.resolve(hit) };
       const governed = await govern(environment, operation, checked);
-      const ended = Promise.resolve(governed.ended).then((answered) => {
-        afterAnswer(checked, governed, answered, key);
-        return chatResponse(governed, answered);
-      });
+      const ended = Promise.resolve(governed.ended).then((answered) => concluded(checked, governed, answered, key));
       return { events: [], ended };
     });
   }

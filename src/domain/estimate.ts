@@ -7,8 +7,6 @@ const TOKENS_PER_BINARY_PART = 1_000;
 const ANSWER_TOKENS = 1_024;
 
 const FIRST_NON_ASCII = 0x80;
-/** Most texts have none, and the engine searches several times as fast as a loop. */
-const HAS_NON_ASCII = /[\u0080-\uffff]/;
 /** From here on UTF-8 needs three bytes: CJK, Hangul, kana, full-width forms, and both halves of an emoji. */
 const FIRST_WIDE = 0x800;
 
@@ -19,7 +17,8 @@ const FIRST_WIDE = 0x800;
  */
 function quarterTokens(text: string): number {
   let quarters = text.length;
-  if (!HAS_NON_ASCII.test(text)) return quarters;
+  // Nearly every text is all ASCII: as many bytes as characters, which the engine counts ten times as fast as a loop.
+  if (Buffer.byteLength(text) === quarters) return quarters;
   for (let index = 0; index < text.length; index++) {
     const unit = text.charCodeAt(index);
     if (unit >= FIRST_NON_ASCII) quarters += unit >= FIRST_WIDE ? 2 : 1;

@@ -61,6 +61,11 @@ export function planThinking(thinker: Thinker, wish: ThinkingWish): ThinkingPlan
     : planBudget(rule, thinking.budgetTokens, wish, model);
 }
 
+/** Is there anything to think of for which this source must stream? */
+export function mayHaveToStream(thinker: Thinker): boolean {
+  return thinkingRule(thinker)?.streams !== undefined;
+}
+
 /** Must this source stream for what is asked? `undefined` = the call says nothing about thinking. */
 export function mustStream(thinker: Thinker, thinking: Thinking | undefined): boolean {
   const streams = thinkingRule(thinker)?.streams;

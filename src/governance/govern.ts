@@ -32,52 +32,60 @@ const UNSENT = Symbol("unsent");
  * or listener behind, whatever happens, and exactly one final telemetry row. `interrupt` stands for signal and deadline
  * of the options where several calls share this one.
  */
-export async function govern<Value, Completion>(
+export function govern<Value, Completion>(
   environment: GovernEnvironment,
   operation: Operation<Value, Completion>,
   options: CallOptions,
   interrupt?: Interrupt,
 ): Promise<Governed<Value, Completion>> {
   const call = startCall(environment, operation as Operation<unknown, unknown>, options, interrupt);
+  return run(call) as Promise<Governed<Value, Completion>>;
+}
+
+/**
+ * Attempt after attempt until one has answered, or has begun to. One function for the loop and its end: an asynchronous
+ * function more costs a call as much as its breaker and its gates.
+ */
+async function run(call: Call): Promise<Governed<unknown, unknown>> {
+  const { runtime } = call.environment;
   try {
-    narrowToFitting(call);
-    return (await attemptUntilOpened(call)) as Governed<Value, Completion>;
+    if (call.attempts === 0) narrowToFitting(call);
+    for (;;) {
+      const stall = call.attempts > 0 ? await orInterrupted(call, stallError(call)) : null;
+      if (stall !== null) throw stall;
+      if (call.interrupt.fired !== null) throw interruptionError(call, call.interrupt.fired);
+      const asked = getPermit(call, runtime.uuid());
+      const permit = asked instanceof Promise ? await asked : asked;
+      // It may fire between the grant and this line: the permit goes back unused.
+      if (call.interrupt.fired !== null) throw returnPermit(call, permit, call.interrupt.fired);
+      const attempt = startAttempt(call, permit);
+      const stopListening = abortedByInterrupt(call, attempt);
+      let answer: unknown;
+      try {
+        answer = await send(attempt);
+        if (answer === undefined || answer === null) throw new TypeError("the transport gave no answer");
+      } catch (error) {
+        stopListening();
+        await afterFailure(attempt, error, true);
+        continue;
+      }
+      if (answer instanceof OpenedStream) return openedStream(attempt, answer.value, answer.done);
+      stopListening();
+      if (answer === UNSENT) continue;
+      const answered = succeed(attempt, answer);
+      const end = governed(attempt, null, answered instanceof Promise ? await answered : answered);
+      call.interrupt.dispose();
+      return end;
+    }
   } catch (error) {
     call.interrupt.dispose();
     throw await ended(call, error);
   }
 }
 
-/** Attempt after attempt until one has answered, or has begun to. */
-async function attemptUntilOpened(call: Call): Promise<Governed<unknown, unknown>> {
-  const { runtime } = call.environment;
-  for (;;) {
-    const stall = call.attempts > 0 ? await orInterrupted(call, stallError(call)) : null;
-    if (stall !== null) throw stall;
-    if (call.interrupt.fired !== null) throw interruptionError(call, call.interrupt.fired);
-    const asked = getPermit(call, runtime.uuid());
-    const permit = asked instanceof Promise ? await asked : asked;
-    // It may fire between the grant and this line: the permit goes back unused.
-    if (call.interrupt.fired !== null) throw returnPermit(call, permit, call.interrupt.fired);
-    const attempt = startAttempt(call, permit);
-    const stopListening = call.interrupt.listen((i) => attempt.abort(i, interruptionError(call, i)));
-    let answer: unknown;
-    try {
-      answer = await send(attempt);
-      if (answer === undefined || answer === null) throw new TypeError("the transport gave no answer");
-    } catch (error) {
-      stopListening();
-      await afterFailure(attempt, error, true);
-      continue;
-    }
-    if (answer instanceof OpenedStream) return openedStream(attempt, answer.value, answer.done);
-    stopListening();
-    if (answer === UNSENT) continue;
-    const answered = succeed(attempt, answer);
-    const end = governed(attempt, null, answered instanceof Promise ? await answered : answered);
-    call.interrupt.dispose();
-    return end;
-  }
+/** Apart from the loop: a closure there would give every waiting call the scopes around it. */
+function abortedByInterrupt(call: Call, attempt: Attempt): () => void {
+  return call.interrupt.listen((i) => attempt.abort(i, interruptionError(call, i)));
 }
 
 /** The last word of a failed call: its terminal row, unless an attempt's row was the final one. */
@@ -212,15 +220,15 @@ async function beginAgain(opened: Opened, attempt: Attempt, error: unknown): Pro
   const { call } = attempt;
   try {
     await afterFailure(attempt, error, call.operation.mayRestart === true);
-    const again = await attemptUntilOpened(call);
-    const answered = await again.ended;
-    opened.source = again.source;
-    opened.callId = again.callId;
-    opened.attempts = again.attempts;
-    return answered;
   } catch (end) {
     throw await ended(call, end);
   }
+  const again = await run(call);
+  const answered = await again.ended;
+  opened.source = again.source;
+  opened.callId = again.callId;
+  opened.attempts = again.attempts;
+  return answered;
 }
 
 /**

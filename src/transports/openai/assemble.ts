@@ -15,6 +15,9 @@ import { normaliseUsage } from "./usage.js";
 
 export type Emit = (event: ChatEvent) => void;
 
+/** Until the first one: an array that is made with the exchange lives through the send, and V8 then makes all of them old. */
+const NO_CHOICES: ChoiceState[] = [];
+
 /** What a frame brought: a token (content, thinking, tool), only usage or an end, or nothing. */
 export type FrameYield = "token" | "progress" | "nothing";
 
@@ -22,7 +25,7 @@ export class ChatAssembler {
   readonly #profile: ProviderProfile;
   readonly #idPrefix: string;
   readonly #emit: Emit | undefined;
-  #choices: ChoiceState[] = [];
+  #choices = NO_CHOICES;
   #running = 0;
   #rawUsage: unknown;
   #yielded: FrameYield = "nothing";
@@ -186,7 +189,8 @@ export class ChatAssembler {
         emit({ type: kind === "text" ? "text-delta" : "thinking-delta", text });
       });
     }
-    this.#choices.push(choice);
+    if (this.#choices === NO_CHOICES) this.#choices = [choice];
+    else this.#choices.push(choice);
     this.#running += 1;
     return choice;
   }

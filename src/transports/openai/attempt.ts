@@ -15,6 +15,7 @@ import { bodyKind } from "./body-kind.js";
 import type { Refusal } from "./classify.js";
 import { brokenConnection, cutStream, htmlPage, parseAnswer, timedOut, tooMuch, unreadable } from "./failures.js";
 import { type Fault, findEmbeddedFault, namedFault } from "./fault.js";
+import { FrameParser } from "./frame-parser.js";
 import { type JudgeInput, judge, transientEnd } from "./judge.js";
 import { looksCut } from "./looks-cut.js";
 import { refusalError } from "./refuse.js";
@@ -25,6 +26,8 @@ import { headersOf, type SourceWire } from "./source-wire.js";
 const AFTER_FINISH_MS = 1_000;
 const DONE = "[DONE]";
 const NO_BYTES = Buffer.alloc(0);
+/** As for choices (assemble.ts): an array is made when it has something to hold. */
+const NO_EVENTS: ChatEvent[] = [];
 const OPENING_BRACKET = 0x5b;
 const COLON = 0x3a;
 
@@ -42,7 +45,7 @@ export class ChatExchange implements HttpObserver {
   readonly #watchdog: Watchdog;
   readonly #assembler: ChatAssembler;
   readonly #sink: ChatSink | undefined;
-  #events: ChatEvent[] = [];
+  #events = NO_EVENTS;
   #exchange: HttpExchange | undefined;
   #stopListening: () => void = () => {};
   #phase: Phase = "undecided";
@@ -51,6 +54,7 @@ export class ChatExchange implements HttpObserver {
   #kept: BodyBuffer | undefined;
   #decoder: Utf8Decoder | undefined;
   #reader: SseReader | undefined;
+  #frames: FrameParser | undefined;
   #ttftMs: number | null = null;
   #sawDone = false;
   /** The frames are over: what is left of one can't be completed any more. */
@@ -82,7 +86,7 @@ export class ChatExchange implements HttpObserver {
       interTokenMs: source.interTokenTimeoutMs,
     };
     this.#watchdog = new Watchdog(context.runtime, limits, (timer, limitMs) => this.#onExpired(timer, limitMs));
-    const emit = this.#sink === undefined ? undefined : (event: ChatEvent) => addEvent(this.#events, event);
+    const emit = this.#sink === undefined ? undefined : (event: ChatEvent) => this.#emit(event);
     this.#assembler = new ChatAssembler(source.profile, `call_${context.callId}_`, emit);
   }
 
@@ -215,6 +219,7 @@ export class ChatExchange implements HttpObserver {
     this.#watchdog.setStreaming(kind === "sse");
     if (kind === "sse") {
       this.#decoder = new Utf8Decoder();
+      this.#frames = new FrameParser();
       this.#reader = new SseReader((data, eventName) => this.#frame(data, eventName));
     }
     this.#accept(chunk);
@@ -269,7 +274,7 @@ export class ChatExchange implements HttpObserver {
     }
     let frame: unknown;
     try {
-      frame = JSON.parse(data);
+      frame = this.#frames!.parse(data);
     } catch {
       return this.#unreadableFrame(data, eventName);
     }
@@ -444,12 +449,17 @@ export class ChatExchange implements HttpObserver {
     }
   }
 
+  #emit(event: ChatEvent): void {
+    if (this.#events === NO_EVENTS) this.#events = [event];
+    else addEvent(this.#events, event);
+  }
+
   /** Hands the events of this read to the consumer, all at once; a consumer that is behind pauses the socket and the timers. */
   #deliver(): void {
     const events = this.#events;
     const sink = this.#sink;
     if (sink === undefined || events.length === 0) return;
-    this.#events = [];
+    this.#events = NO_EVENTS;
     // Joined deltas are a chain of pieces: a consumer that keeps them would keep each of the pieces.
     for (const event of events) if ("text" in event) flattened(event.text);
     if (sink.push(events) || this.#settled || this.#paused) return;

@@ -32,4 +32,40 @@ describe("a closing tag that nothing opened", () => {
   it("is text once something before it was handed out", () => {
     expect(scan(["Okay, ", "count.</think>3"])).toEqual({ thinking: "", content: "Okay, count.</think>3" });
   });
+
+  it.each([
+    [
+      "nothing in common",
+      [
+        ["<a>", "</a>"],
+        ["[b]", "[;b]"],
+      ],
+    ],
+    [
+      "letters alone in common",
+      [
+        ["<a>", "|az|"],
+        ["[b]", "[bz]"],
+      ],
+    ],
+    [
+      "one character in common",
+      [
+        ["<a>", "</a>"],
+        ["[b]", "[/b]"],
+      ],
+    ],
+    [
+      "a character beyond ASCII in common",
+      [
+        ["<a>", "a▷"],
+        ["[b]", "b▷"],
+      ],
+    ],
+  ] as const)("is found whatever the closing tags of a profile have: %s", (_, own) => {
+    for (const [, close] of own) {
+      expect(splitReasoning(`Okay.${close}Three.`, own)).toEqual({ thinking: "Okay.", content: "Three." });
+    }
+    expect(splitReasoning("Three/3 [z]", own)).toEqual({ thinking: "", content: "Three/3 [z]" });
+  });
 });

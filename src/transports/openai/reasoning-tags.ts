@@ -12,8 +12,25 @@ export interface SplitText {
 /** A quoted closing tag is part of the text that talks about it. */
 const QUOTES = new Set(["`", '"', "'", "«", "“"]);
 
-/** Where the first tag of all pairs stands; -1 when there is none. */
+const signs = new WeakMap<TagPairs, string>();
+
+/** A character that every closing tag has: a text without it has none of them, and one search for one character says so. */
+function signOf(tags: TagPairs): string {
+  let sign = signs.get(tags);
+  if (sign === undefined) {
+    const [, first = ""] = tags[0] ?? [];
+    const common = [...first].filter((character) => tags.every(([, close]) => close.includes(character)));
+    // Letters are in every text.
+    sign = common.find((character) => !/\p{L}/u.test(character)) ?? "";
+    signs.set(tags, sign);
+  }
+  return sign;
+}
+
+/** Where the first tag of all pairs stands; undefined when there is none. */
 function orphanClose(text: string, tags: TagPairs): { at: number; close: string } | undefined {
+  const sign = signOf(tags);
+  if (sign !== "" && text.indexOf(sign) === -1) return undefined;
   for (const [open, close] of tags) {
     const at = text.indexOf(close);
     if (at === -1 || QUOTES.has(text[at - 1] ?? "")) continue;
@@ -23,13 +40,17 @@ function orphanClose(text: string, tags: TagPairs): { at: number; close: string 
   return undefined;
 }
 
+function isVisibleAscii(unit: number): boolean {
+  return unit > 0x20 && unit < 0x7f;
+}
+
 /**
  * The whole message, split. A block only counts at the very start; an unclosed one is all reasoning;
  * a closing tag that nothing opened ends reasoning whose opening tag stood in the prompt template.
  * `orphans: false` when reasoning came in a field of its own.
  */
 export function splitReasoning(text: string, tags: TagPairs, orphans = true): SplitText {
-  const start = text.length - text.trimStart().length;
+  const start = isVisibleAscii(text.charCodeAt(0)) ? 0 : text.length - text.trimStart().length;
   for (const [open, close] of tags) {
     if (!text.startsWith(open, start)) continue;
     const from = start + open.length;

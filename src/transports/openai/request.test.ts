@@ -71,6 +71,10 @@ describe("wire body", () => {
     });
     const profile = { ...profiles.openai!, parameterNames: { maxTokens: "max_completion_tokens" } };
     expect(wire({ sampling: { maxTokens: 9 } }, { profile })).toMatchObject({ max_completion_tokens: 9 });
+    const usual = Object.freeze({ maxTokens: 9, seed: 2 });
+    expect(wire({ sampling: usual }, { profile })).toMatchObject({ max_completion_tokens: 9, seed: 2 });
+    expect(wire({ sampling: usual })).toMatchObject({ max_tokens: 9, seed: 2 });
+    expect(wire({ sampling: Object.freeze({ maxTokens: 8 }) })).toMatchObject({ max_tokens: 8 });
   });
 
   it("call wins over source, deeply; lists are replaced", () => {

@@ -138,7 +138,24 @@ function isPlain(request: ChatRequest, source: SourceConfig): boolean {
   return (tools === undefined || tools.length === 0) && !hasFields(source.extraBody);
 }
 
+let usual: Sampling | undefined;
+let usualNames: ParameterNames | undefined;
+let usualText = "";
+
+/** Nearly every call of a program has the parameters of the one before; they are the same object then, which never changes. */
 function samplingText(sampling: Sampling | undefined, names: ParameterNames): string {
+  if (sampling === undefined) return "";
+  if (sampling === usual && names === usualNames) return usualText;
+  const text = writtenSampling(sampling, names);
+  if (Object.isFrozen(sampling)) {
+    usual = sampling;
+    usualNames = names;
+    usualText = text;
+  }
+  return text;
+}
+
+function writtenSampling(sampling: Sampling, names: ParameterNames): string {
   let text = "";
   for (const name in sampling) {
     const usual = WIRE_NAMES.get(name);
@@ -146,6 +163,18 @@ function samplingText(sampling: Sampling | undefined, names: ParameterNames): st
     if (usual === undefined || value === undefined) continue;
     const json = typeof value === "number" ? String(value) : JSON.stringify(value);
     text += `,"${names[name as keyof Sampling] ?? usual}":${json}`;
+  }
+  return text;
+}
+
+const modelTexts = new Map<string, string>();
+
+/** Models come from the configuration: they are few. */
+function modelText(model: string): string {
+  let text = modelTexts.get(model);
+  if (text === undefined) {
+    text = JSON.stringify(model);
+    modelTexts.set(model, text);
   }
   return text;
 }
@@ -169,7 +198,7 @@ export function buildWireBody(
   const asksUsage = stream && source.profile.streamOptions && ownUsage === undefined && !dropped.has("stream_options");
   const added = asksUsage ? USAGE_ADDED : NONE_ADDED;
   const limitName = request.sampling?.maxTokens === undefined ? undefined : (names.maxTokens ?? "max_tokens");
-  const head = `{"model":${JSON.stringify(source.model)},"messages":${messagesJson}`;
+  const head = `{"model":${modelText(source.model)},"messages":${messagesJson}`;
   if (isPlain(request, source)) {
     const text = samplingText(request.sampling, names);
     const streaming = asksUsage ? ',"stream":true,"stream_options":{"include_usage":true}}' : ',"stream":true}';
