@@ -80,7 +80,7 @@ export class EmbeddingOperation implements Operation<null, EmbeddedTexts> {
     return { messages: this.#messages, sampling: null };
   }
 
-  describeReply({ rows, dim, usage, modelReported, statusCode, latencyMs }: EmbeddedTexts): ReplyFacts {
+  describeReply({ rows, dim, usage, modelReported, statusCode, latencyMs, limits }: EmbeddedTexts): ReplyFacts {
     return {
       usage: usage ?? this.#estimatedUsage(),
       response: `<vectors n=${rows.length} dim=${dim}>`,
@@ -90,6 +90,7 @@ export class EmbeddingOperation implements Operation<null, EmbeddedTexts> {
       finishReason: null,
       latencyMs,
       ttftMs: null,
+      limits,
     };
   }
 
@@ -104,7 +105,7 @@ export class EmbeddingOperation implements Operation<null, EmbeddedTexts> {
   /** Judged before the attempt counts as a success, so that its row says what became of it. */
   #shaped(source: SourceConfig, completion: EmbeddingCompletion): EmbeddedTexts {
     const run = this.#run;
-    const { dim, usage, modelReported, statusCode, latencyMs } = completion;
+    const { dim, usage, modelReported, statusCode, latencyMs, limits } = completion;
     if (completion.vectors.length !== this.#texts.length) {
       const what = `${completion.vectors.length} vectors for ${this.#texts.length} texts`;
       throw invalid(source, completion, "count_mismatch", what, { expected: this.#texts.length });
@@ -124,7 +125,7 @@ export class EmbeddingOperation implements Operation<null, EmbeddedTexts> {
       rows.push(row);
     }
     run.dim = dim;
-    return { rows, dim, usage, modelReported, statusCode, latencyMs };
+    return { rows, dim, usage, modelReported, statusCode, latencyMs, limits };
   }
 
   /** The provider reported no usage: counted from the texts and marked. */

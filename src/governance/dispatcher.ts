@@ -1,7 +1,7 @@
 import { isPromiseLike } from "../domain/promise-like.js";
 import type { Grant, LeaseId, Refusal, ScopeSnapshot, Settle, TickReply, Verdict } from "../domain/tick.js";
 import { SourceNotConfiguredError } from "../errors.js";
-import type { Governor } from "../ports/governor.js";
+import type { Governor, GovernorEvent } from "../ports/governor.js";
 import type { CancelTimer, Runtime } from "../ports/runtime.js";
 import {
   accountCount,
@@ -18,11 +18,14 @@ import {
 } from "./accounting-queue.js";
 import { admissionError, askGovernor } from "./backend-errors.js";
 import { type BackendRetry, createBackendRetry } from "./backend-retry.js";
+import { Evacuation } from "./evacuation.js";
 import { createLiveLeases, type LiveLeases } from "./live-leases.js";
+import { ScheduledStarts } from "./scheduled-starts.js";
 import { releaseSettle, unsentSettle } from "./unsent.js";
 import { type Answer, createWaiters } from "./waiters.js";
 import {
   allEntries,
+  askedNow,
   block,
   dequeue,
   earliestUnblockMs,
@@ -40,6 +43,9 @@ import type { Warn } from "./warn.js";
 /** A tick carries at most this many wants (spec 10 "One port"). */
 const MAX_WANTS = 32;
 const NONE: readonly never[] = [];
+
+/** It may change the breaker: a probe's verdict, or evidence for or against a source. */
+const isUrgent = ({ probe, kind }: Verdict): boolean => probe || kind !== "first_token";
 
 export interface DispatcherOptions {
   readonly governor: Governor;
@@ -64,12 +70,15 @@ interface Instant {
  * in the same turn.
  */
 export class Dispatcher {
+  /** Attempts of this process that wait for their first token. */
+  readonly evacuation = new Evacuation();
   readonly #options: DispatcherOptions;
   readonly #queue = emptyWantQueue();
   readonly #accounts = emptyAccountingQueue();
   readonly #waiters = createWaiters();
   readonly #live: LiveLeases;
   readonly #retry: BackendRetry;
+  readonly #starts = new ScheduledStarts();
   readonly #unsubscribe: () => void;
   /** Wants whose tick failed in company of something else that may be to blame; asked again by themselves. */
   #askAgain: (readonly QueueEntry[])[] = [];
@@ -109,7 +118,7 @@ export class Dispatcher {
         this.#wake();
       },
     );
-    this.#unsubscribe = options.governor.onEvent(() => this.#wake());
+    this.#unsubscribe = options.governor.onEvent((event) => this.#heard(event));
   }
 
   /** The queue position of a new call. */
@@ -144,17 +153,36 @@ export class Dispatcher {
   }
 
   settle(settle: Settle): void {
-    this.#live.remove(settle.leaseId);
     if (settle.outcome === "success") this.#lastProgressMs = this.#options.runtime.now();
-    addSettle(this.#accounts, settle);
+    this.#addSettle(settle);
     this.#wake();
   }
 
-  /** A probe's verdict is sent at once; any other rides with the next tick, at the latest with the renewal. */
+  /** Gives a permit back unused. Told together with what is asked next, at the latest with `flush`. */
+  giveBack(grant: Grant): void {
+    this.#addSettle(unsentSettle(grant));
+  }
+
+  flush(): void {
+    if (accountCount(this.#accounts) > 0) this.#wake();
+  }
+
+  #addSettle(settle: Settle): void {
+    this.#live.remove(settle.leaseId);
+    this.#starts.remove(settle.leaseId);
+    addSettle(this.#accounts, settle);
+  }
+
+  /** A first token that changes nothing rides with the next tick, at the latest with the renewal. */
   verdict(verdict: Verdict): void {
     addVerdict(this.#accounts, verdict);
-    this.#lastProgressMs = this.#options.runtime.now();
-    if (verdict.probe) this.#wake();
+    if (verdict.kind !== "overdue") this.#lastProgressMs = this.#options.runtime.now();
+    if (isUrgent(verdict)) this.#wake();
+  }
+
+  /** Asked when a scheduled grant is due: whether the state of its source changed, or it cools, since the grant came. */
+  isStale(grant: Grant): boolean {
+    return this.#starts.isStale(grant);
   }
 
   /** Milliseconds since the scope's last progress. Throws or rejects with GovernanceBackendError when the governor can't say. */
@@ -229,6 +257,12 @@ export class Dispatcher {
     return this.#waiters.wait(entry, this.#options.runtime.now());
   }
 
+  #heard({ type, source, evacuateAfterMs }: GovernorEvent): void {
+    if (type !== "capacity") this.#starts.newsOf(source);
+    if (evacuateAfterMs !== undefined) this.evacuation.run(source, evacuateAfterMs, this.#options.runtime.now());
+    this.#wake();
+  }
+
   #wake(): void {
     if (this.#closed) return;
     unblockAll(this.#queue);
@@ -273,8 +307,8 @@ export class Dispatcher {
     this.#renewalDue = false;
     if (sendsRenewal) return takeRenewal(this.#accounts);
     if (this.#retry.isPending()) return NO_ACCOUNTS;
-    const isUrgent = this.#sendVerdicts || verdicts.some((verdict) => verdict.item.probe);
-    if (!ride && !this.#isolating && settles.length + renew.length === 0 && !isUrgent) return NO_ACCOUNTS;
+    const hasUrgent = this.#sendVerdicts || verdicts.some((verdict) => isUrgent(verdict.item));
+    if (!ride && !this.#isolating && settles.length + renew.length === 0 && !hasUrgent) return NO_ACCOUNTS;
     this.#sendVerdicts = false;
     const taken = this.#isolating ? takeOne(this.#accounts) : takeAll(this.#accounts);
     if (taken === NO_ACCOUNTS) this.#isolating = false;
@@ -291,7 +325,7 @@ export class Dispatcher {
         settles: itemsOf(accounts.settles),
         verdicts: itemsOf(accounts.verdicts),
         renew: accounts.renew,
-        wants: wants.length === 0 ? NONE : wants.map((entry) => entry.want),
+        wants: wants.length === 0 ? NONE : wants.map(askedNow),
       });
     } catch (error) {
       this.#tickFailed(error, accounts, wants, false);
@@ -344,6 +378,7 @@ export class Dispatcher {
     const entry = wants.find((candidate) => candidate.want.leaseId === grant.leaseId);
     if (entry === undefined) return;
     this.#live.add(grant.leaseId);
+    this.#starts.add(grant);
     this.#mayHold.delete(entry);
     // A process that was frozen longer than the lease: somebody else may have the permit by now. Asked again.
     const isStale = sentMs !== null && this.#options.runtime.now() - sentMs >= grant.leaseTtlMs;
