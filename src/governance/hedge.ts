@@ -183,7 +183,7 @@ class HedgeEntry implements QueueEntry {
 
   constructor(call: Call, candidates: readonly string[]) {
     const want = wantFor(call, call.environment.runtime.uuid(), candidates, false);
-    this.want = { ...want, retry: false, hedge: true };
+    this.want = { ...want, hedge: true };
     this.sequence = call.sequence;
   }
 

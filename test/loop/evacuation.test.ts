@@ -1,6 +1,14 @@
 import { describe, expect, it } from "vitest";
 import type { ScriptedReply } from "../../src/testing/scripted-transport.js";
-import { expectNothingLeft, GOVERNOR_KINDS, hi, noBreaker, readAll, type SimulationOptions } from "./harness.js";
+import {
+  expectNothingLeft,
+  GOVERNOR_KINDS,
+  hi,
+  noBreaker,
+  readAll,
+  type SimulationOptions,
+  serverError,
+} from "./harness.js";
 import { type Scheduled, simulateScheduled } from "./scripted-governor.js";
 
 const outcomeOf = <T>(work: Promise<T>): Promise<unknown> => work.catch((error: unknown) => error);
@@ -134,6 +142,26 @@ describe.each(GOVERNOR_KINDS)("evacuation (%s governor)", (kind) => {
     emit({ type: "state", source: "s_2" });
     expect(await kernel.run(call)).toMatchObject({ reason: "stalled" });
     expect(kernel.runtime().now()).toBe(1_100);
+  });
+
+  it("doesn't wait behind a retry that the fleet's budget holds back", async () => {
+    const simulation = simulateScheduled(
+      kind,
+      { refuse: (want) => (want.retry === true ? { kind: "fairness", waitHintMs: 10_000 } : null) },
+      {
+        sources: [{}, { priority: 1 }],
+        options: { breaker: noBreaker },
+        script: ({ source }, n) =>
+          n === 1 ? { afterMs: 10, error: serverError() } : source.name === "s_1" ? {} : { afterMs: 100 },
+      },
+    );
+    const { kernel, client, emit } = simulation;
+    void outcomeOf(client.chat({ ...hi, deadlineMs: 30_000 }));
+    const call = client.chat(hi);
+    await kernel.advance(2_000);
+    emit(tripped);
+    expect(await kernel.run(call)).toMatchObject({ sourceName: "s_2" });
+    expect(kernel.runtime().now()).toBe(2_100);
   });
 
   it("a stream before its first event goes elsewhere unnoticed by its consumer", async () => {

@@ -1,5 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { ChatEvent } from "../../src/domain/chat.js";
+import { AllSourcesExhausted } from "../../src/errors.js";
+import type { ChatSink, ChatTransport } from "../../src/ports/transport.js";
 import { SimulationKernel } from "../../src/testing/kernel.js";
 import type { ScriptedReply } from "../../src/testing/scripted-transport.js";
 import {
@@ -16,6 +18,18 @@ import {
 } from "./harness.js";
 import { type GovernorScript, type Scheduled, simulateScheduled } from "./scripted-governor.js";
 
+const answer = {
+  content: "",
+  thinking: "",
+  toolCalls: [],
+  finishReason: "stop",
+  rawFinishReason: "stop",
+  usage: null,
+  modelReported: null,
+  statusCode: 200,
+  latencyMs: 1,
+  ttftMs: null,
+} as const;
 const stop = new Error("the user pressed stop");
 const outcomeOf = <T>(work: Promise<T>): Promise<unknown> => work.catch((error: unknown) => error);
 type Sparing = GovernorScript & { once?: boolean };
@@ -79,6 +93,7 @@ describe.each(GOVERNOR_KINDS)("hedging (%s governor)", (kind) => {
 
   it.each([
     ["it is off", hi, { afterMs: 3_000 }, {}],
+    ["the answer came in time", hedged, { afterMs: 900 }, {}],
     ["the token came in time", hedged, { firstTokenMs: 999, afterMs: 3_000 }, {}],
     ["the attempt doesn't stream", { ...hedged, stream: false }, { afterMs: 3_000 }, {}],
     ["the governor says never", hedged, { afterMs: 3_000 }, { grant: () => ({ hedgeAfterMs: null }) }],
@@ -228,6 +243,30 @@ describe.each(GOVERNOR_KINDS)("hedging (%s governor)", (kind) => {
     expect(transport.sends).toHaveLength(3);
   });
 
+  it("where both sources trip, one attempt leaves and the other stays: once a call", async () => {
+    const simulation = simulate({}, { afterMs: 6_000, content: "stays" });
+    const { kernel, client, emit, transport } = simulation;
+    const call = client.chat(hedged);
+    await kernel.advance(3_000);
+    for (const source of ["s_1", "s_2"]) emit({ type: "state", source, evacuateAfterMs: 1_000 });
+    expect(await kernel.run(call)).toMatchObject({ content: "stays", attempts: 2 });
+    expect(transport.sends.map((send) => send.endedAtMs)).toEqual([3_000, 7_000]);
+  });
+
+  it("attempts that aren't counted refund their time, both of them", async () => {
+    const times = { ttftTimeoutMs: 5_000, timeoutMs: 900_000, interTokenTimeoutMs: 5_000 };
+    const busy: ScriptedReply = { afterMs: 2_000, error: limited(4_000) };
+    const simulation = simulate(busy, busy, {
+      sources: [times, { ...times, priority: 1 }],
+      options: { backpressure: { stallWindowMs: 6_000 } },
+    });
+    const { kernel, client, transport } = simulation;
+    // Both were rate-limited by 3 s: what is left of the window is less than they ask to wait.
+    expect(await kernel.run(outcomeOf(client.chat(hedged)))).toBeInstanceOf(AllSourcesExhausted);
+    expect(transport.sends).toHaveLength(2);
+    await expectNothingLeft(simulation);
+  });
+
   describe("stream()", () => {
     const texts = (events: readonly ChatEvent[]): string =>
       events.map((event) => (event.type === "text-delta" ? event.text : "")).join("");
@@ -269,6 +308,31 @@ describe.each(GOVERNOR_KINDS)("hedging (%s governor)", (kind) => {
         await expectNothingLeft(simulation);
       }
       expect(winners.size).toBe(2);
+    });
+
+    it("tokens that come before the loop has heard of the other's: the first one is heard alone", async () => {
+      const sinks: ChatSink[] = [];
+      const ends: (() => void)[] = [];
+      const transport: ChatTransport = {
+        complete: ({ source, sink, context }) =>
+          new Promise((resolve, reject) => {
+            context.markSent();
+            context.onAbort(reject);
+            sinks.push(sink!);
+            ends.push(() => resolve({ ...answer, content: source.name }));
+          }),
+        async close() {},
+      };
+      const { kernel, client } = simulate({}, {}, { options: { transport } });
+      const stream = client.stream(hedged);
+      const reading = readAll(stream);
+      await kernel.advance(1_100);
+      expect(sinks).toHaveLength(2);
+      sinks[1]!.push([{ type: "text-delta", text: "second" }]);
+      sinks[0]!.push([{ type: "text-delta", text: "first" }]);
+      for (const end of ends) end();
+      expect(texts(await kernel.run(reading))).toBe("second");
+      expect(await stream.final).toMatchObject({ sourceName: "s_2", content: "s_2" });
     });
 
     it("leaving the loop ends both attempts", async () => {
