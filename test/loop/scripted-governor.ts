@@ -22,6 +22,7 @@ export interface GovernorScript {
 
 export interface Heard {
   readonly wants: Want[];
+  readonly grants: Grant[];
   readonly settles: Settle[];
   readonly verdicts: (Verdict & { readonly atMs: number })[];
 }
@@ -41,7 +42,7 @@ export function simulateScheduled(
   const kernel = setup.kernel ?? new SimulationKernel();
   const store = storeFor(kernel, setup);
   const inner = kind === "async" ? store.connect(kernel.runtime()) : store.inner;
-  const heard: Heard = { wants: [], settles: [], verdicts: [] };
+  const heard: Heard = { wants: [], grants: [], settles: [], verdicts: [] };
   const listeners = new Set<(event: GovernorEvent) => void>();
   const nowMs = kernel.runtime().now;
   const governor: Governor = {
@@ -61,11 +62,11 @@ export function simulateScheduled(
       heard.verdicts.push(...batch.verdicts.map((verdict) => ({ ...verdict, atMs: nowMs() })));
       const refusals = refusalsOf(batch, script);
       const wants = batch.wants.filter((want) => !refusals.some((refusal) => refusal.leaseId === want.leaseId));
-      const complete = (reply: TickReply): TickReply => ({
-        ...reply,
-        grants: reply.grants.map((grant) => completed(grant, batch, script)),
-        refusals: [...refusals, ...reply.refusals],
-      });
+      const complete = (reply: TickReply): TickReply => {
+        const grants = reply.grants.map((grant) => completed(grant, batch, script));
+        heard.grants.push(...grants);
+        return { ...reply, grants, refusals: [...refusals, ...reply.refusals] };
+      };
       const reply = inner.tick({ ...batch, wants });
       return reply instanceof Promise ? reply.then(complete) : complete(reply);
     },
