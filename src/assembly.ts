@@ -9,6 +9,7 @@ import type { ProcessSettings } from "./config/schema-process.js";
 import { pricesOf } from "./config/source-prices.js";
 import type { ScopeConfig } from "./domain/scope.js";
 import { ConfigError } from "./errors.js";
+import { Affinity } from "./governance/affinity.js";
 import type { GovernEnvironment } from "./governance/call.js";
 import { Dispatcher } from "./governance/dispatcher.js";
 import type { WaitingSummary } from "./governance/waiting-summary.js";
@@ -73,6 +74,7 @@ export class Assembly<Transport extends { close(): Promise<void> }> implements C
       telemetry: this.#telemetry,
       pricing: options.pricing ?? null,
       selector: typeof options.selector === "object" ? options.selector : null,
+      affinity: config.scheduling.affinity ? new Affinity() : null,
       warn: createWarn(runtime),
     };
   }

@@ -36,8 +36,8 @@ export class ChatOperation<Value> implements Operation<Value, ChatCompletion> {
   readonly #format: AnswerFormat | null;
   #promptTokens = -1;
   #messages: string | null = null;
-  /** Messages of the last attempt, where the format added to them. */
-  #sentMessages: string | null = null;
+  /** Messages of the last attempt at each source, where the format added to them. */
+  #sentMessages: Map<SourceConfig, string | null> | null = null;
 
   constructor(
     kind: OperationKind,
@@ -78,6 +78,12 @@ export class ChatOperation<Value> implements Operation<Value, ChatCompletion> {
     return countsTokens ? reservation(this.#request, this.promptTokens, chargesMaximum) : 0;
   }
 
+  /** Of all choices together. */
+  get maxTokens(): number | undefined {
+    const { sampling } = this.#request;
+    return sampling?.maxTokens === undefined ? undefined : sampling.maxTokens * (sampling.n ?? 1);
+  }
+
   get mayRestart(): boolean {
     return this.#request.onBreak === "restart";
   }
@@ -86,14 +92,18 @@ export class ChatOperation<Value> implements Operation<Value, ChatCompletion> {
     return this.#request.images;
   }
 
+  streams(source: SourceConfig): boolean {
+    if (this.kind === "chat_stream" || (this.#request.stream ?? source.stream)) return true;
+    // Some models answer nothing but a stream while they think; the reply is the same.
+    return this.#able.mayHaveToStream && mustStream(source, thinkingOf(this.#request, source));
+  }
+
   attempt(
     source: SourceConfig,
     context: AttemptContext,
     release: ReleasePermit,
   ): Promise<ChatCompletion | OpenedStream<Value, ChatCompletion>> {
-    const wanted = this.kind === "chat_stream" || (this.#request.stream ?? source.stream);
-    // Some models answer nothing but a stream while they think; the reply is the same.
-    const stream = wanted || (this.#able.mayHaveToStream && mustStream(source, thinkingOf(this.#request, source)));
+    const stream = this.streams(source);
     if (this.#format !== null) return this.#formatted(this.#format, source, stream, context, release);
     const { messagesJson } = this.#request;
     return this.#open({ source, request: this.#request, messagesJson, stream, context });
@@ -108,10 +118,11 @@ export class ChatOperation<Value> implements Operation<Value, ChatCompletion> {
     release: ReleasePermit,
   ): Promise<ChatCompletion | OpenedStream<Value, ChatCompletion>> {
     const { request, messagesJson, ownFields } = format.ladder.formatted(source, this.#request);
-    this.#sentMessages = messagesJson;
+    this.#sentMessages ??= new Map();
+    this.#sentMessages.set(source, messagesJson);
     const check = (completion: ChatCompletion): Promise<ChatCompletion> =>
       judged(context, checkAnswer(completion, format, source), {
-        release: () => release(context, this.describeReply(completion).usage.totalTokens),
+        release: () => release(context, this.describeReply(completion)),
         limitMs: source.timeoutMs,
         undecided: (limitMs) => undecided(completion, source, limitMs),
       });
@@ -130,10 +141,8 @@ export class ChatOperation<Value> implements Operation<Value, ChatCompletion> {
   describeRequest(source: SourceConfig | null): { messages: string | null; sampling: string | null } {
     const { hasParts, messagesJson } = this.#request;
     const sampling = samplingColumn(this.#request, source);
-    if (source !== null && this.#sentMessages !== null) {
-      const sent = this.#sentMessages;
-      return { messages: hasParts ? digestBinaryParts(sent) : sent, sampling };
-    }
+    const sent = source === null ? null : (this.#sentMessages?.get(source) ?? null);
+    if (sent !== null) return { messages: hasParts ? digestBinaryParts(sent) : sent, sampling };
     this.#messages ??= hasParts ? digestBinaryParts(messagesJson) : messagesJson;
     return { messages: this.#messages, sampling };
   }
@@ -148,6 +157,7 @@ export class ChatOperation<Value> implements Operation<Value, ChatCompletion> {
       finishReason: completion.finishReason ?? completion.rawFinishReason,
       latencyMs: completion.latencyMs,
       ttftMs: completion.ttftMs,
+      limits: completion.limits,
     };
   }
 

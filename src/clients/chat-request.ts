@@ -28,7 +28,7 @@ export function checkRequest(request: ChatRequest, operation: string, cancellati
   checkSignal(request, operation);
   refuseUnknown(request, operation);
   const { messages, model, sampling, tools, toolChoice, responseFormat, extraBody } = request;
-  const { sessionId, parentCallId, priority, failover, deadlineMs, stream } = request;
+  const { sessionId, parentCallId, tag, priority, failover, deadlineMs, stream, hedge } = request;
   const { cache, cacheSalt, cacheNamespace, onBreak, thinkingFallback } = request;
   const thinking = request.thinking === undefined ? undefined : checkedThinking(request.thinking, operation);
   if (thinkingFallback !== undefined && thinkingFallback !== "nearest") {
@@ -40,6 +40,8 @@ export function checkRequest(request: ChatRequest, operation: string, cancellati
   if (!isTextOrAbsent(model)) reject(operation, "model must be a text");
   if (!isTextOrAbsent(sessionId)) reject(operation, "sessionId must be a text");
   if (!isTextOrAbsent(parentCallId)) reject(operation, "parentCallId must be a text");
+  if (!isTextOrAbsent(tag)) reject(operation, "tag must be a text");
+  if (hedge !== undefined && typeof hedge !== "boolean") reject(operation, "hedge must be true or false");
   if (!isTextOrAbsent(cacheSalt)) reject(operation, "cacheSalt must be a text");
   if (!isTextOrAbsent(cacheNamespace)) reject(operation, "cacheNamespace must be a text");
   if (cache !== undefined && !CACHE_MODES.has(cache)) reject(operation, "cache must be use, bypass or refresh");
@@ -65,12 +67,14 @@ export function checkRequest(request: ChatRequest, operation: string, cancellati
     extraBody,
     sessionId,
     parentCallId,
+    tag,
     priority,
     failover,
     deadlineMs,
     signal: cancellation === undefined ? request.signal : undefined,
     cancellation,
     stream,
+    hedge,
     cache,
     cacheSalt,
     cacheNamespace,
@@ -133,11 +137,13 @@ const KNOWN_FIELDS: ReadonlySet<string> = new Set<keyof ChatRequest>([
   "extraBody",
   "sessionId",
   "parentCallId",
+  "tag",
   "priority",
   "failover",
   "deadlineMs",
   "signal",
   "stream",
+  "hedge",
   "cache",
   "cacheSalt",
   "cacheNamespace",

@@ -3,7 +3,7 @@ import { PolyGatewayError } from "../errors.js";
 import { Cancellation } from "../governance/cancellation.js";
 import { OpenedStream } from "../governance/operation.js";
 import { onSignal } from "../governance/signal-hub.js";
-import type { ChatAttempt, ChatSink, ChatTransport } from "../ports/transport.js";
+import type { AttemptContext, ChatAttempt, ChatSink, ChatTransport } from "../ports/transport.js";
 import { BlockRhythm, flattened } from "../transports/text-pile.js";
 import { checkSignal } from "./chat-request.js";
 
@@ -64,6 +64,8 @@ class GovernedChatStream implements ChatStream {
   #failure: unknown;
   #iterated = false;
   #sends = 0;
+  /** The attempt whose events are handed out; null = none has brought any. One that runs beside it is not heard. */
+  #heard: AttemptContext | null = null;
   /** Code of the failure that broke an attempt of which something was handed out; null = nothing is to be taken back. */
   #brokenBy: string | null = null;
 
@@ -149,15 +151,18 @@ class GovernedChatStream implements ChatStream {
       this.#deliver([{ type: "restart", attempt: this.#sends, reason: this.#brokenBy }]);
       this.#brokenBy = null;
     }
+    const { context } = attempt;
+    const isOutrun = (): boolean => this.#heard !== null && this.#heard !== context;
     return new Promise((resolve, reject) => {
       let isOpen = false;
       const sink: ChatSink = {
         push: (events) => {
           const content = events.every(isContent) ? events : events.filter(isContent);
-          if (content.length === 0) return true;
+          if (content.length === 0 || isOutrun()) return true;
           // The commit point: before it everything may be retried, after it nothing.
           if (!isOpen) resolve(new OpenedStream(null, done));
           isOpen = true;
+          this.#heard = context;
           this.#deliver(content);
           return !this.#iterated || this.#queue.length - this.#head < HIGH_WATER_EVENTS;
         },
@@ -166,14 +171,20 @@ class GovernedChatStream implements ChatStream {
           else this.#resume = goOn;
         },
       };
-      const { source, request, messagesJson, stream, ownFields, context } = attempt;
+      const { source, request, messagesJson, stream, ownFields } = attempt;
       // One turn later, so that a transport may push at once.
       const done = Promise.resolve().then(() =>
         transport.complete({ source, request, messagesJson, stream, sink, ownFields, context }),
       );
       done.then(
-        () => resolve(new OpenedStream(null, done)),
+        () => {
+          // The loop has the answer of the other one already.
+          if (isOutrun()) return;
+          this.#heard = context;
+          resolve(new OpenedStream(null, done));
+        },
         (error: unknown) => {
+          if (this.#heard === context) this.#heard = null;
           if (!isOpen) reject(error);
           else this.#brokenBy = PolyGatewayError.isInstance(error) ? error.code : "upstream_error";
         },

@@ -80,7 +80,7 @@ export class EmbeddingOperation implements Operation<null, EmbeddedTexts> {
     return { messages: this.#messages, sampling: null };
   }
 
-  describeReply({ rows, dim, usage, modelReported, statusCode, latencyMs }: EmbeddedTexts): ReplyFacts {
+  describeReply({ rows, dim, usage, modelReported, statusCode, latencyMs, limits }: EmbeddedTexts): ReplyFacts {
     return {
       usage: usage ?? this.#estimatedUsage(),
       response: `<vectors n=${rows.length} dim=${dim}>`,
@@ -90,6 +90,7 @@ export class EmbeddingOperation implements Operation<null, EmbeddedTexts> {
       finishReason: null,
       latencyMs,
       ttftMs: null,
+      limits,
     };
   }
 

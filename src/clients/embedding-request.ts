@@ -12,6 +12,7 @@ const KNOWN_OPTIONS: ReadonlySet<string> = new Set<keyof EmbedOptions>([
   "vectors",
   "sessionId",
   "parentCallId",
+  "tag",
   "signal",
   "priority",
   "failover",
@@ -58,7 +59,7 @@ function checkOptions(options: unknown): EmbedOptions {
     if (KNOWN_OPTIONS.has(name) || given[name as keyof EmbedOptions] === undefined) continue;
     reject(`unknown option ${JSON.stringify(name)}; known: ${[...KNOWN_OPTIONS].join(", ")}`);
   }
-  const { dimensions, vectors, sessionId, parentCallId, signal, priority, failover, deadlineMs } = given;
+  const { dimensions, vectors, sessionId, parentCallId, tag, signal, priority, failover, deadlineMs } = given;
   if (dimensions !== undefined && !(Number.isSafeInteger(dimensions) && dimensions >= 1)) {
     reject("dimensions must be a whole number of at least 1");
   }
@@ -67,6 +68,7 @@ function checkOptions(options: unknown): EmbedOptions {
   if (failover !== undefined && failover !== "on" && failover !== "off") reject("failover must be on or off");
   if (!isTextOrAbsent(sessionId)) reject("sessionId must be a text");
   if (!isTextOrAbsent(parentCallId)) reject("parentCallId must be a text");
+  if (!isTextOrAbsent(tag)) reject("tag must be a text");
   if (!isNumberOrAbsent(priority)) reject("priority must be a number");
   if (!isNumberOrAbsent(deadlineMs) || (deadlineMs ?? 0) < 0) reject("deadlineMs must be a number, not negative");
   if (signal !== undefined && !isSignal(signal)) reject("signal must be an AbortSignal");

@@ -76,7 +76,8 @@ function admitLine(desk: Desk, wants: readonly Want[]): (Grant | Refusal)[] {
     let at = nextPosition(state, line, wants);
     let position = line[at]!;
     let want = wants[position]!;
-    const key = `${want.candidates.join()}|${want.failedHere.join()}`;
+    // A retry may wait for its budget alone.
+    const key = `${want.candidates.join()}|${want.failedHere.join()}|${want.retry === true}`;
     const answer = earlierAnswer(state, want, heldBack.get(key)) ?? decide(desk, want, at > 0);
     if ("leaseId" in answer) {
       if ("kind" in answer && holdsBack(answer, want)) heldBack.set(key, answer);

@@ -81,6 +81,11 @@ export interface ChatRequest {
   readonly extraBody?: Readonly<Record<string, unknown>>;
   readonly sessionId?: string;
   readonly parentCallId?: string;
+  /**
+   * A name for calls whose lengths are alike, for token estimates: what such calls really used is learned together.
+   * Neither sent nor part of the cache's key. Default: the kind of operation.
+   */
+  readonly tag?: string;
   /** Lower goes first in the queue. Default 0. */
   readonly priority?: number;
   readonly failover?: "on" | "off";
@@ -99,6 +104,12 @@ export interface ChatRequest {
   readonly onBreak?: "throw" | "restart";
   /** `chat()` streams from the provider by default, so that a hang is noticed early; false asks for one JSON body. */
   readonly stream?: boolean;
+  /**
+   * When a streamed attempt shows no token for long, a second one may be sent to another source; the first success wins
+   * and the other one is given up, which may be billed. At most once a call and for few calls of the scope. Default:
+   * HEDGE of the scope, which is off.
+   */
+  readonly hedge?: boolean;
 }
 
 export interface ToolCall {

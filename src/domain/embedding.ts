@@ -39,6 +39,8 @@ export interface EmbedOptions {
   readonly vectors?: "number" | "float32";
   readonly sessionId?: string;
   readonly parentCallId?: string;
+  /** A name for calls whose lengths are alike, for token estimates. Not sent. Default: the kind of operation. */
+  readonly tag?: string;
   readonly signal?: AbortSignal;
   /** Higher goes first. Default 0. */
   readonly priority?: number;

@@ -57,6 +57,9 @@ export function itemsOf<T>(pending: readonly Pending<T>[]): readonly T[] {
   return pending.length === 0 ? NO_ITEMS : pending.map((entry) => entry.item);
 }
 
+/** It may change the breaker: a probe's verdict, or evidence for or against a source. */
+export const isUrgent = ({ probe, kind }: Verdict): boolean => probe || kind !== "first_token";
+
 /**
  * What goes with the next tick. `ride`: it carries wants anyway. While a failure is waited out (`isRetryPending`)
  * accounts stay back, so that they can't spoil an admission.
@@ -67,8 +70,8 @@ export function takeForTick(queue: AccountingQueue, ride: boolean, isRetryPendin
   queue.isRenewalDue = false;
   if (sendsRenewal) return takeRenewal(queue);
   if (isRetryPending) return NO_ACCOUNTS;
-  const isUrgent = queue.isUrgent || verdicts.some((verdict) => verdict.item.probe);
-  if (!ride && !queue.isolating && settles.length + renew.length === 0 && !isUrgent) return NO_ACCOUNTS;
+  const hasUrgent = queue.isUrgent || verdicts.some((verdict) => isUrgent(verdict.item));
+  if (!ride && !queue.isolating && settles.length + renew.length === 0 && !hasUrgent) return NO_ACCOUNTS;
   queue.isUrgent = false;
   const taken = queue.isolating ? takeOne(queue) : takeAll(queue);
   if (taken === NO_ACCOUNTS) queue.isolating = false;

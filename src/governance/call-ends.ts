@@ -81,18 +81,23 @@ export function smallestWaitMs(reasons: Record<string, SourceReasonDetail>): num
   return positive.length === 0 ? 0 : Math.min(...positive);
 }
 
-export const isAllDead = (refusal: Refusal): boolean => refusal.passedOver.every((passed) => passed.reason === "dead");
+/** Whose turn it is says nothing of the sources, nor does what is left of a deadline. */
+const isOfSources = ({ kind }: Refusal): boolean => kind !== "fairness" && kind !== "deadline";
+
+export const isAllDead = (refusal: Refusal): boolean =>
+  isOfSources(refusal) && refusal.passedOver.every((passed) => passed.reason === "dead");
 
 const BREAKER_REASONS: ReadonlySet<string> = new Set(["dead", "breaker_open", "half_open"]);
 
 export const isAllOpen = (refusal: Refusal): boolean =>
-  refusal.passedOver.every((passed) => BREAKER_REASONS.has(passed.reason));
+  isOfSources(refusal) && refusal.passedOver.every((passed) => BREAKER_REASONS.has(passed.reason));
 
 /** The error for a refusal after which the call does not wait. */
 export function endByRefusal(call: Call, refusal: Refusal): GatewayUnavailableError | RequestRejectedError {
   const { scope, backpressure } = call.environment.config;
   const sources = reasonsFrom(call, refusal.passedOver);
   if (refusal.kind === "never") return tooLarge(call);
+  if (refusal.kind === "deadline") return deadlineTooNear(call, sources);
   if (isAllDead(refusal)) {
     const text = "every source is dead (credential, quota, model or endpoint); see perSourceReasons";
     return exhausted(call, "all_sources_dead", { retryAfterMs: refusal.waitHintMs, sources, text });
@@ -110,7 +115,11 @@ export function endByRefusal(call: Call, refusal: Refusal): GatewayUnavailableEr
     return exhausted(call, "retry_exhausted", { retryAfterMs: refusal.waitHintMs, sources, text });
   }
   const retryAfterMs = Math.max(refusal.waitHintMs, backpressure.pollIntervalMs);
-  const text = `no source is free before ${Math.ceil(refusal.waitHintMs)} ms (${refusal.gate ?? refusal.kind})`;
+  const waitMs = Math.ceil(refusal.waitHintMs);
+  const text =
+    refusal.kind === "fairness"
+      ? `it is not this call's turn before ${waitMs} ms: other workers go first, or the scope's retries are used up`
+      : `no source is free before ${waitMs} ms (${refusal.gate ?? refusal.kind})`;
   return exhausted(call, "quota_exhausted", { retryAfterMs, sources, text });
 }
 
@@ -146,6 +155,15 @@ export function deadlinePassed(call: Call): AllSourcesExhausted {
   const lengthMs = wholeDeadlineMs ?? deadlineMs ?? call.environment.config.deadlineMs;
   const text = `the deadline of ${lengthMs} ms passed after ${attemptsText(call)}`;
   return exhausted(call, "deadline_exceeded", { retryAfterMs: 0, sources: waitedFor(call), text });
+}
+
+/** Nothing is sent that could not be answered in time. */
+function deadlineTooNear(call: Call, sources: Record<string, SourceReasonDetail>): AllSourcesExhausted {
+  const leftMs = Math.max(0, Math.floor(call.interrupt.remainingMs()));
+  const text =
+    `no source is expected to answer within the ${leftMs} ms that are left of the deadline ` +
+    `(after ${attemptsText(call)}); allow more time, or set scheduling.deadlineRefusal to false to try all the same`;
+  return exhausted(call, "deadline_exceeded", { retryAfterMs: 0, sources, text });
 }
 
 /** What a call that is in the queue waits for; what it saw itself when it is not. */

@@ -6,6 +6,7 @@ import type { BilledUsage } from "../domain/usage.js";
 import type { Telemetry } from "../ports/recorder.js";
 import type { Runtime } from "../ports/runtime.js";
 import type { Selector } from "../ports/selector.js";
+import type { Affinity } from "./affinity.js";
 import type { Dispatcher } from "./dispatcher.js";
 import { createInterrupt, type Interrupt } from "./interrupt.js";
 import type { CallOptions, Operation } from "./operation.js";
@@ -21,6 +22,8 @@ export interface GovernEnvironment {
   readonly pricing: { costNanos(model: string, usage: BilledUsage, provider?: string): bigint | null } | null;
   /** A user's own order; null = the governor selects. */
   readonly selector: Selector | null;
+  /** Which source served a session last; null = nobody asks. */
+  readonly affinity: Affinity | null;
   readonly warn: Warn;
 }
 
@@ -42,11 +45,17 @@ export interface Call {
   candidates: readonly string[];
   /** Counted failures. */
   fails: number;
+  /** Those of them whose retry has been let through. */
+  failsPaid: number;
   /** Sends, whatever came of them. */
   attempts: number;
   rateLimits: number;
   /** Sends repeated for a dead socket or a refused parameter of ours. */
   resends: number;
+  /** An attempt left a source that had tripped; once is enough. */
+  evacuated: boolean;
+  /** A second attempt ran beside another one; once is enough. */
+  hedged: boolean;
   failedHere: readonly string[];
   limitedHere: readonly string[];
   /** Sources that turned out dead in this call, with what they said. */
@@ -84,9 +93,12 @@ export function startCall(
     sources: operation.sources,
     candidates: operation.candidates,
     fails: 0,
+    failsPaid: 0,
     attempts: 0,
     rateLimits: 0,
     resends: 0,
+    evacuated: false,
+    hedged: false,
     failedHere: NOBODY,
     limitedHere: NOBODY,
     deadHere: null,
@@ -114,6 +126,16 @@ export function sourceNamed(call: Call, name: string): SourceConfig | undefined 
 
 export function withName(names: readonly string[], name: string): readonly string[] {
   return names.includes(name) ? names : [...names, name];
+}
+
+/**
+ * Whether an attempt that is given up for its source's sake leaves the call a way on: not where one send is all there
+ * is, nor where it would end for want of another source.
+ */
+export function mayMoveOn(call: Call): boolean {
+  const { retry, backpressure } = call.environment.config;
+  if (call.evacuated || retry.maxAttempts === 1) return false;
+  return call.sources.length > 1 || backpressure.whenOpen === "wait";
 }
 
 /** What is left of the stall window at this moment; more when the scope as a whole makes progress. */

@@ -4,6 +4,7 @@ import type { Runtime } from "../ports/runtime.js";
 import { type AccountingQueue, addSettle, emptyAccountingQueue } from "./accounting-queue.js";
 import { type BackendRetry, createBackendRetry } from "./backend-retry.js";
 import { createLiveLeases, type LiveLeases } from "./live-leases.js";
+import { ScheduledStarts } from "./scheduled-starts.js";
 import { releaseSettle } from "./unsent.js";
 import { createWaiters, type Waiters } from "./waiters.js";
 import { dequeue, emptyWantQueue, type QueueEntry, resumeAll, type WantQueue } from "./want-queue.js";
@@ -27,6 +28,8 @@ export interface Desk {
   readonly waiters: Waiters;
   readonly live: LiveLeases;
   readonly retry: BackendRetry;
+  /** Grants whose start lies ahead. */
+  readonly starts: ScheduledStarts;
   /** Wants whose tick failed in company of something else that may be to blame; asked again by themselves. */
   readonly askAgain: (readonly QueueEntry[])[];
   /** Granted perhaps, though no answer came: given back when nobody asks again. */
@@ -60,6 +63,7 @@ export function createDesk(
         wake();
       },
     ),
+    starts: new ScheduledStarts(),
     askAgain: [],
     mayHold: new Set(),
     giveBack,

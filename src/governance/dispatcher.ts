@@ -1,10 +1,11 @@
 import { isPromiseLike } from "../domain/promise-like.js";
-import type { ScopeSnapshot, Settle, TickBatch, TickReply, Verdict } from "../domain/tick.js";
+import type { Grant, ScopeSnapshot, Settle, TickBatch, TickReply, Verdict } from "../domain/tick.js";
 import type { GovernorEvent } from "../ports/governor.js";
 import {
   accountCount,
   addSettle,
   addVerdict,
+  isUrgent,
   itemsOf,
   NO_ACCOUNTS,
   type TakenAccounts,
@@ -12,6 +13,7 @@ import {
 } from "./accounting-queue.js";
 import { askGovernor } from "./backend-errors.js";
 import { createDesk, type Desk, type DispatcherOptions, leave, releaseIfHeld } from "./desk.js";
+import { Evacuation } from "./evacuation.js";
 import { createHintTimer, type HintTimer } from "./hint-timer.js";
 import { createLandings } from "./landings.js";
 import { countLostLeases } from "./lost-leases.js";
@@ -22,7 +24,15 @@ import { unsentSettle } from "./unsent.js";
 import type { Answer, Instant } from "./waiters.js";
 import { type WaitingSummary, waitingSummary } from "./waiting-summary.js";
 import { LOOK_AHEAD, MAX_WANTS, nextToAsk } from "./want-batch.js";
-import { dequeue, earliestUnblockMs, enqueue, type QueueEntry, unblockAll, type WantGroup } from "./want-queue.js";
+import {
+  askedNow,
+  dequeue,
+  earliestUnblockMs,
+  enqueue,
+  type QueueEntry,
+  unblockAll,
+  type WantGroup,
+} from "./want-queue.js";
 
 const NONE: readonly never[] = [];
 
@@ -32,6 +42,8 @@ const NONE: readonly never[] = [];
  * in the same turn.
  */
 export class Dispatcher {
+  /** Attempts of this process that wait for their first token. */
+  readonly evacuation = new Evacuation();
   readonly #options: DispatcherOptions;
   readonly #desk: Desk;
   readonly #landings = createLandings();
@@ -93,20 +105,39 @@ export class Dispatcher {
   }
 
   settle(settle: Settle): void {
-    const { live, accounts } = this.#desk;
-    const nowMs = this.#options.runtime.now();
-    const goodUntilMs = live.remove(settle.leaseId);
-    const wasOver = goodUntilMs !== undefined && nowMs >= goodUntilMs;
-    if (settle.outcome === "success") this.#progress.note(nowMs);
-    addSettle(accounts, settle, false, wasOver);
+    this.#addSettle(settle);
     this.#wake();
   }
 
-  /** A probe's verdict is sent at once; any other rides with the next tick, at the latest with the renewal. */
+  /** Gives a permit back unused. Told together with what is asked next, at the latest with `flush`. */
+  giveBack(grant: Grant): void {
+    this.#addSettle(unsentSettle(grant));
+  }
+
+  flush(): void {
+    if (accountCount(this.#desk.accounts) > 0) this.#wake();
+  }
+
+  #addSettle(settle: Settle): void {
+    const { live, starts, accounts } = this.#desk;
+    const nowMs = this.#options.runtime.now();
+    const goodUntilMs = live.remove(settle.leaseId);
+    const wasOver = goodUntilMs !== undefined && nowMs >= goodUntilMs;
+    starts.remove(settle.leaseId);
+    if (settle.outcome === "success") this.#progress.note(nowMs);
+    addSettle(accounts, settle, false, wasOver);
+  }
+
+  /** A first token that changes nothing rides with the next tick, at the latest with the renewal. */
   verdict(verdict: Verdict): void {
     addVerdict(this.#desk.accounts, verdict);
-    this.#progress.note(this.#options.runtime.now());
-    if (verdict.probe) this.#wake();
+    if (verdict.kind !== "overdue") this.#progress.note(this.#options.runtime.now());
+    if (isUrgent(verdict)) this.#wake();
+  }
+
+  /** Asked when a scheduled grant is due: whether the state of its source changed, or it cools, since the grant came. */
+  isStale(grant: Grant): boolean {
+    return this.#desk.starts.isStale(grant);
   }
 
   /** Milliseconds since the scope's last progress. Throws or rejects with GovernanceBackendError when the governor can't say. */
@@ -166,10 +197,12 @@ export class Dispatcher {
     return this.#desk.waiters.wait(entry, this.#options.runtime.now());
   }
 
-  #hear(event: GovernorEvent): void {
-    if (event.worker !== undefined && event.worker !== this.#options.worker) return;
+  #hear({ type, source, worker, evacuateAfterMs }: GovernorEvent): void {
+    if (type !== "capacity") this.#desk.starts.newsOf(source);
+    if (evacuateAfterMs !== undefined) this.evacuation.run(source, evacuateAfterMs, this.#options.runtime.now());
+    if (worker !== undefined && worker !== this.#options.worker) return;
     // A cooldown frees nothing; it only concerns grants that have not started yet.
-    if (event.type !== "cooling") this.#wake();
+    if (type !== "cooling") this.#wake();
   }
 
   #wake(): void {
@@ -257,6 +290,6 @@ function batchOf(
     settles: itemsOf(settles),
     verdicts: itemsOf(verdicts),
     renew,
-    wants: wants.length === 0 ? NONE : wants.map((entry) => entry.want),
+    wants: wants.length === 0 ? NONE : wants.map(askedNow),
   };
 }

@@ -1,27 +1,16 @@
-import { judge } from "../domain/judgement.js";
-import { PolyGatewayError, TransientError } from "../errors.js";
-import type { AttemptContext } from "../ports/transport.js";
-import { Attempt } from "./attempt.js";
-import { textOf } from "./backend-errors.js";
-import { type Call, type GovernEnvironment, keepSources, sourceNamed, startCall } from "./call.js";
+import { PolyGatewayError } from "../errors.js";
+import type { Attempt } from "./attempt.js";
+import { type Call, type GovernEnvironment, keepSources, startCall } from "./call.js";
 import { fits, noSources, tooLarge } from "./call-ends.js";
-import { endAfter, pauseBeforeRetry } from "./exhaustion.js";
-import type { Interrupt, Interruption } from "./interrupt.js";
-import { nextStep } from "./next-step.js";
-import {
-  type Answered,
-  type CallOptions,
-  type Governed,
-  OpenedStream,
-  type Operation,
-  type PartialFacts,
-} from "./operation.js";
-import { getPermit, interruptionError, orInterrupted, type Permit, stallError } from "./permit.js";
-import { costOf, recordAnswer, recordFailure, recordTerminal } from "./rows.js";
-import { settleAttempt, tokensOfFailure } from "./settle.js";
-import { unsentSettle } from "./unsent.js";
-
-const UNSENT = Symbol("unsent");
+import { afterFailure } from "./failure.js";
+import { type Hedge, hedgeOf } from "./hedge.js";
+import type { Interrupt } from "./interrupt.js";
+import { type Answered, type CallOptions, type Governed, OpenedStream, type Operation } from "./operation.js";
+import { getPermit, interruptionError, orInterrupted, stallError } from "./permit.js";
+import { costOf, recordAnswer, recordTerminal } from "./rows.js";
+import { send, UNSENT } from "./send.js";
+import { settleSuccess } from "./settle.js";
+import { returnPermit, startAttempt, startable } from "./start.js";
 
 /**
  * THE loop: every kind of call is admitted, attempted, judged and booked here and nowhere else (spec 02 §2).
@@ -55,20 +44,24 @@ async function run(call: Call): Promise<Governed<unknown, unknown>> {
       if (stall !== null) throw stall;
       if (call.interrupt.fired !== null) throw interruptionError(call, call.interrupt.fired);
       const asked = getPermit(call, runtime.uuid());
-      const permit = asked instanceof Promise ? await asked : asked;
+      let permit = asked instanceof Promise ? await asked : asked;
+      // It may be given ahead of its start.
+      if (permit.grant.startInMs > 0) permit = await startable(call, permit);
       // It may fire between the grant and this line: the permit goes back unused.
       if (call.interrupt.fired !== null) throw returnPermit(call, permit, call.interrupt.fired);
-      const attempt = startAttempt(call, permit);
-      const stopListening = abortedByInterrupt(call, attempt);
+      const first = startAttempt(call, permit);
+      const hedge = hedgeOf(first);
+      const stopListening = abortedByInterrupt(call, first, hedge);
       let answer: unknown;
       try {
-        answer = await send(attempt);
+        answer = await (hedge === null ? send(first) : hedge.answer());
         if (answer === undefined || answer === null) throw new TypeError("the transport gave no answer");
       } catch (error) {
         stopListening();
-        await afterFailure(attempt, error, true);
+        await afterFailure(hedge?.decisive ?? first, error, true);
         continue;
       }
+      const attempt = hedge?.decisive ?? first;
       if (answer instanceof OpenedStream) return openedStream(attempt, answer.value, answer.done);
       stopListening();
       if (answer === UNSENT) continue;
@@ -84,8 +77,9 @@ async function run(call: Call): Promise<Governed<unknown, unknown>> {
 }
 
 /** Apart from the loop: a closure there would give every waiting call the scopes around it. */
-function abortedByInterrupt(call: Call, attempt: Attempt): () => void {
-  return call.interrupt.listen((i) => attempt.abort(i, interruptionError(call, i)));
+function abortedByInterrupt(call: Call, first: Attempt, hedge: Hedge | null): () => void {
+  if (hedge !== null) return call.interrupt.listen((i) => hedge.interrupt(i));
+  return call.interrupt.listen((i) => first.abort(i, interruptionError(call, i)));
 }
 
 /** The last word of a failed call: its terminal row, unless an attempt's row was the final one. */
@@ -109,67 +103,12 @@ function narrowToFitting(call: Call): void {
   if (call.sources.length === 0) throw tooLarge(call);
 }
 
-function returnPermit(call: Call, { grant }: Permit, interruption: Interruption): unknown {
-  call.environment.dispatcher.settle(unsentSettle(grant));
-  return interruptionError(call, interruption);
-}
-
-function startAttempt(call: Call, permit: Permit): Attempt {
-  const source = sourceNamed(call, permit.grant.source)!;
-  if (!call.failover && call.sources.length > 1) keepSources(call, (other) => other.name === source.name);
-  return new Attempt(call, source, permit.grant, permit.waitedMs);
-}
-
-/** UNSENT = nothing left: the permit was older than its lease (a frozen process), it goes back and the call asks again. */
-function send(attempt: Attempt): Promise<unknown> {
-  const { call, grant, source } = attempt;
-  const { runtime, telemetry, config } = call.environment;
-  const committed = telemetry?.open({
-    callId: attempt.callId,
-    requestId: call.requestId,
-    scope: config.scope,
-    sourceName: source.name,
-    worker: telemetry.worker,
-    startedAtMs: runtime.wallNow(),
-    estTokens: grant.reservedTokens,
-    sessionId: call.options.sessionId ?? null,
-    parentCallId: call.options.parentCallId ?? null,
-  });
-  if (committed === undefined) return call.operation.attempt(source, attempt, releaseAnswered);
-  return committed.then(() => sendAfterCommit(attempt));
-}
-
-/** One function for all attempts: the context is the attempt. */
-const releaseAnswered = (context: AttemptContext, totalTokens: number): void =>
-  settleAttempt(context as Attempt, "success", totalTokens);
-
-async function sendAfterCommit(attempt: Attempt): Promise<unknown> {
-  const { call, grant } = attempt;
-  if (attempt.aborted) throw attempt.abortReason;
-  if (attempt.runtime.now() - attempt.startedMs < grant.leaseTtlMs)
-    return call.operation.attempt(attempt.source, attempt, releaseAnswered);
-  await giveBackUnsent(attempt);
-  return UNSENT;
-}
-
-async function giveBackUnsent(attempt: Attempt): Promise<void> {
-  const { call } = attempt;
-  settleAttempt(attempt, "cancelled", 0);
-  await recordFailure(
-    attempt,
-    new Error("returned unsent: the permit was older than its lease"),
-    "cancelled",
-    null,
-    false,
-  );
-  call.clock.end(attempt.mark, call.environment.runtime.now(), false);
-}
-
 /** Books a success; a promise only where the telemetry commit has to be waited for. */
 function succeed(attempt: Attempt, completion: unknown): Answered<unknown> | Promise<Answered<unknown>> {
   const { call } = attempt;
   const facts = call.operation.describeReply(completion);
-  settleAttempt(attempt, "success", facts.usage.totalTokens);
+  settleSuccess(attempt, facts);
+  call.environment.affinity?.served(call.options.sessionId, attempt.source.name);
   const costNanos = costOf(attempt, facts.usage);
   const answered = { completion, facts, costNanos };
   const committed = recordAnswer(attempt, facts, costNanos);
@@ -229,57 +168,4 @@ async function beginAgain(opened: Opened, attempt: Attempt, error: unknown): Pro
   opened.callId = again.callId;
   opened.attempts = again.attempts;
   return answered;
-}
-
-/**
- * Books a failed attempt and decides. Returns when the call is to be tried again, else throws its end.
- * Settling comes first, so that no row or pause holds a permit.
- */
-async function afterFailure(attempt: Attempt, thrown: unknown, mayRetry: boolean): Promise<void> {
-  const { call } = attempt;
-  const partial = partialOf(attempt, thrown);
-  if (attempt.interruption !== null) return endInterrupted(attempt, partial);
-  const error = asAttemptError(attempt, thrown);
-  const judgement = judge(error);
-  settleAttempt(attempt, judgement.outcome, tokensOfFailure(attempt, error, partial), error);
-  const failedProbe = attempt.grant.probe && attempt.firstTokenMs === null;
-  const step = nextStep(call, attempt.source, failedProbe, judgement, error);
-  const isEnd = step.kind === "throw" || !mayRetry;
-  const final = isEnd && (judgement.recordOutcome === "rejected" || judgement.recordOutcome === "invalid");
-  const committed = recordFailure(attempt, error, judgement.recordOutcome, partial, final);
-  if (committed !== undefined) await committed;
-  call.clock.end(attempt.mark, call.environment.runtime.now(), step.counted);
-  if (isEnd) throw error;
-  if (step.kind === "exhausted") throw await endAfter(call, step.reason, error);
-  if (step.backoff) await pauseBeforeRetry(call, error);
-}
-
-async function endInterrupted(attempt: Attempt, partial: PartialFacts | null): Promise<never> {
-  const { call, abortReason, interruption } = attempt;
-  settleAttempt(attempt, "cancelled", tokensOfFailure(attempt, null, partial));
-  const byCaller = interruption?.kind === "caller";
-  const committed = recordFailure(attempt, abortReason, "cancelled", partial, byCaller);
-  if (committed !== undefined) await committed;
-  call.clock.end(attempt.mark, call.environment.runtime.now(), true);
-  if (!byCaller && PolyGatewayError.isInstance(abortReason) && attempt.partialSoFar !== null) {
-    abortReason.partial = attempt.partialSoFar();
-  }
-  throw abortReason;
-}
-
-function partialOf(attempt: Attempt, error: unknown): PartialFacts | null {
-  // An abort reason belongs to the caller, whatever it carries.
-  const own = PolyGatewayError.isInstance(error) ? error.partial : undefined;
-  const partial = attempt.aborted ? attempt.partialSoFar?.() : own;
-  return partial === undefined ? null : attempt.call.operation.describePartial(partial);
-}
-
-/** A transport that throws something of its own must not take the call out of the taxonomy. */
-function asAttemptError(attempt: Attempt, thrown: unknown): PolyGatewayError {
-  if (PolyGatewayError.isInstance(thrown)) return thrown;
-  return new TransientError(`${attempt.source.name} transient failure: ${textOf(thrown)}`, {
-    code: "upstream_error",
-    sourceName: attempt.source.name,
-    cause: thrown,
-  });
 }

@@ -25,12 +25,13 @@ function exhausted(reason: UnavailableReason): NextStep {
 /**
  * Books the failure in the call and decides. Changes only the call's own memory.
  *
- * @param failedProbe the attempt was a probe and failed before its verdict; after its first token it is like any other
+ * @param isFree the failure tells of the source alone: a probe that failed before its verdict, or an attempt that was
+ * sent away when its source tripped
  */
 export function nextStep(
   call: Call,
   source: SourceConfig,
-  failedProbe: boolean,
+  isFree: boolean,
   judgement: Judgement,
   error: Error,
 ): NextStep {
@@ -54,8 +55,23 @@ export function nextStep(
       return afterDeath(call, source, error, oneSend);
     default:
       call.lastFailure = error;
-      return afterTransient(call, source, failedProbe, oneSend);
+      return afterTransient(call, source, isFree, oneSend);
   }
+}
+
+/** Keeps what a failure says of its source, where another attempt of the call decides what follows. */
+export function rememberFailure(call: Call, source: SourceConfig, { failure }: Judgement, error: Error): void {
+  if (failure === "rate_limited") call.limitedHere = withName(call.limitedHere, source.name);
+  else if (failure === "transient") call.failedHere = withName(call.failedHere, source.name);
+  else if (failure === "dead") leaveDead(call, source, error);
+  else return;
+  call.lastFailure = error;
+}
+
+function leaveDead(call: Call, source: SourceConfig, error: Error): void {
+  call.deadHere ??= new Map();
+  call.deadHere.set(source.name, error);
+  keepSources(call, (other) => other.name !== source.name);
 }
 
 /** Sources with another model, with a larger context or, for a dialect that failed, in another dialect are tried once each. */
@@ -81,18 +97,16 @@ function afterRateLimit(call: Call, source: SourceConfig, oneSend: boolean): Nex
 }
 
 function afterDeath(call: Call, source: SourceConfig, error: Error, oneSend: boolean): NextStep {
-  call.deadHere ??= new Map();
-  call.deadHere.set(source.name, error);
-  keepSources(call, (other) => other.name !== source.name);
+  leaveDead(call, source, error);
   if (call.sources.length === 0) return exhausted("all_sources_dead");
   return oneSend ? exhausted("retry_exhausted") : AT_ONCE;
 }
 
-function afterTransient(call: Call, source: SourceConfig, failedProbe: boolean, oneSend: boolean): NextStep {
+function afterTransient(call: Call, source: SourceConfig, isFree: boolean, oneSend: boolean): NextStep {
   call.failedHere = withName(call.failedHere, source.name);
   if (oneSend) return exhausted("retry_exhausted");
-  // A failed probe tells of the source, not of the call; else the oldest call would be burnt on probes.
-  if (failedProbe) return AT_ONCE;
+  // Else the oldest call would be burnt on probes.
+  if (isFree) return AT_ONCE;
   call.fails += 1;
   if (call.fails >= call.environment.config.retry.maxAttempts) return exhausted("retry_exhausted");
   return AFTER_BACKOFF;

@@ -20,12 +20,16 @@ export interface Operation<Value, Completion> {
   readonly incapable?: Incapable | null;
   /** Estimated tokens of the prompt alone. */
   readonly promptTokens: number;
+  /** Most tokens the answer may have; undefined = no limit is known. */
+  readonly maxTokens?: number | undefined;
   /** Tokens to reserve at admission. */
   readonly estTokens: number;
   /** Images in the request, which some providers are paid for one by one. Default 0. */
   readonly images?: number;
   /** The reader of a broken stream throws away what it has and reads another attempt from the start. Default: it can't. */
   readonly mayRestart?: boolean;
+  /** Whether this source is asked to stream, so that a first token is to be expected. Default: it isn't. */
+  streams?(source: SourceConfig): boolean;
   /** Resolves with the whole answer, or with an OpenedStream at its commit point. */
   attempt(
     source: SourceConfig,
@@ -45,7 +49,7 @@ export interface Operation<Value, Completion> {
  * Gives the permit back before the attempt is over: the provider has answered, and what remains is to look at the answer,
  * which may take as long as a user's own code does.
  */
-export type ReleasePermit = (context: AttemptContext, totalTokens: number) => void;
+export type ReleasePermit = (context: AttemptContext, facts: ReplyFacts) => void;
 
 export interface Incapable {
   readonly reasons: Readonly<Record<string, SourceReasonDetail>>;
@@ -119,6 +123,10 @@ export interface CallOptions {
   readonly failover?: "on" | "off";
   readonly sessionId?: string;
   readonly parentCallId?: string;
+  /** Calls whose lengths are alike, for token estimates. Default: the kind of operation. */
+  readonly tag?: string;
+  /** A second attempt beside one that shows no token. Default: what the scope says. */
+  readonly hedge?: boolean;
   /** Default: nobody asks. */
   readonly ledger?: Ledger;
 }

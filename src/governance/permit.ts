@@ -9,7 +9,8 @@ import type { QueueEntry } from "./want-queue.js";
 
 export interface Permit {
   readonly grant: Grant;
-  readonly waitedMs: number;
+  /** In the queue, and until a start that was given ahead. */
+  waitedMs: number;
 }
 
 /** Reasons that may end at any moment: their wait is a bound, not a prediction. */
@@ -52,7 +53,13 @@ function orderBy(call: Call, selector: Selector, snapshot: ScopeSnapshot): reado
   }
 }
 
-function wantFor(call: Call, leaseId: string, candidates: readonly string[], ordered: boolean): Want {
+/** What a call asks for. `remainingMs` is brought up to date while it waits. */
+export type CallWant = Want & { remainingMs: number | undefined };
+
+/** Every field in one fixed shape: one is made for every ask. */
+export function wantFor(call: Call, leaseId: string, candidates: readonly string[], ordered: boolean): CallWant {
+  const { environment, operation, options } = call;
+  const leftMs = call.interrupt.remainingMs();
   return {
     leaseId,
     callId: leaseId,
@@ -60,19 +67,27 @@ function wantFor(call: Call, leaseId: string, candidates: readonly string[], ord
     ordered,
     failedHere: call.failedHere,
     limitedHere: call.limitedHere,
-    estTokens: call.operation.estTokens,
-    priority: call.options.priority ?? 0,
+    estTokens: operation.estTokens,
+    priority: options.priority ?? 0,
     waitedMs: 0,
+    affinity: environment.affinity === null ? undefined : environment.affinity.sourceOf(options.sessionId),
+    promptTokens: operation.promptTokens,
+    maxTokens: operation.maxTokens,
+    tag: options.tag ?? call.kind,
+    retry: call.fails > call.failsPaid,
+    hedge: false,
+    remainingMs: leftMs === Infinity ? undefined : leftMs,
+    skips: 0,
   };
 }
 
 class CallEntry implements QueueEntry {
-  readonly want: Want;
+  readonly want: CallWant;
   readonly sequence: number;
   readonly backendGraceMs: number;
   readonly #call: Call;
 
-  constructor(call: Call, want: Want) {
+  constructor(call: Call, want: CallWant) {
     this.#call = call;
     this.want = want;
     this.sequence = call.sequence;
@@ -83,15 +98,24 @@ class CallEntry implements QueueEntry {
     this.#call.lastRefusal = refusal;
     return mayWait(this.#call, refusal);
   }
+
+  refresh(): void {
+    const { want } = this;
+    if (want.remainingMs !== undefined) want.remainingMs = this.#call.interrupt.remainingMs();
+  }
 }
 
-/** Does waiting make sense after this refusal? (spec 02 §2, the loop) */
+/**
+ * Does waiting make sense after this refusal? (spec 02 §2, the loop) A refusal for fairness is no full quota: the sources
+ * have room, it is another worker's turn or the fleet's retries are used up, which passes as others go on. So even with
+ * `fail_fast` the call waits, as long as its patience and its deadline last.
+ */
 function mayWait(call: Call, refusal: Refusal): boolean {
   const { backpressure } = call.environment.config;
-  if (refusal.kind === "never" || isAllDead(refusal)) return false;
+  if (refusal.kind === "never" || refusal.kind === "deadline" || isAllDead(refusal)) return false;
   if (isAllOpen(refusal)) {
     if (backpressure.whenOpen === "fail") return false;
-  } else if (backpressure.quotaFull === "fail_fast") return false;
+  } else if (backpressure.quotaFull === "fail_fast" && refusal.kind !== "fairness") return false;
   const earliestMs = refusal.passedOver.some((passed) => ENDS_ANY_TIME.has(passed.reason)) ? 0 : refusal.waitHintMs;
   return earliestMs <= call.interrupt.remainingMs() && isWithinPatience(call, earliestMs);
 }
@@ -112,6 +136,7 @@ function isWithinPatience(call: Call, earliestMs: number): boolean {
 function permitFrom(call: Call, answer: Grant | Refusal, waitedMs: number): Permit {
   if ("kind" in answer) throw endByRefusal(call, answer);
   call.lastRefusal = null;
+  call.failsPaid = call.fails;
   return { grant: answer, waitedMs };
 }
 

@@ -54,7 +54,7 @@ export function recordFailure(
   row.ttftMs = attempt.firstTokenMs;
   row.error = outcome === "cancelled" ? `cancelled: ${textOf(error)}` : textOf(error);
   row.final = final;
-  if (!attempt.aborted) setCode(row, error);
+  if (outcome !== "cancelled") setCode(row, error);
   return write(attempt.call, row);
 }
 

@@ -47,6 +47,7 @@ function handOut(desk: Desk, entry: QueueEntry, grant: Grant, sentMs: number | n
     return;
   }
   desk.live.add(grant.leaseId, sentMs ?? nowMs, grant.leaseTtlMs);
+  desk.starts.add(grant);
   if (dequeue(desk.queue, entry)) desk.waiters.resolve(entry, grant);
   // Withdrawn while the tick was in flight: nobody is left to use it.
   else desk.giveBack(grant);

@@ -9,6 +9,14 @@ export interface QueueEntry {
   staysAfter(refusal: Refusal): boolean;
   /** How long the entry waits out failures of the governor itself before it rejects. */
   readonly backendGraceMs: number;
+  /** Brings the want up to date before it is asked. */
+  refresh?(): void;
+}
+
+/** The want as it is at this moment. */
+export function askedNow(entry: QueueEntry): Want {
+  entry.refresh?.();
+  return entry.want;
 }
 
 /**
@@ -55,10 +63,11 @@ function candidateKey(candidates: readonly string[]): string {
   return key;
 }
 
-function groupKey({ candidates, failedHere, ordered }: Want): string {
+/** A retry may be refused for the retry budget alone; what is no retry must not wait behind it. */
+function groupKey({ candidates, failedHere, ordered, retry }: Want): string {
   const key = candidateKey(candidates);
-  if (failedHere.length === 0 && ordered !== true) return key;
-  return `${key}|${failedHere.join()}|${ordered === true}`;
+  if (failedHere.length === 0 && ordered !== true && retry !== true) return key;
+  return `${key}|${failedHere.join()}|${ordered === true}|${retry === true}`;
 }
 
 export function goesBefore(a: QueueEntry, b: QueueEntry): boolean {

@@ -1,4 +1,6 @@
 import type { ChatCompletion } from "../domain/chat.js";
+import type { UpstreamLimits } from "../domain/upstream-limits.js";
+import type { Usage } from "../domain/usage.js";
 import { TransientError } from "../errors.js";
 import type { ChatAttempt, ChatTransport } from "../ports/transport.js";
 
@@ -12,6 +14,10 @@ export interface ScriptedReply {
   readonly error?: Error;
   readonly content?: string;
   readonly totalTokens?: number;
+  /** What the answer's headers say. */
+  readonly limits?: UpstreamLimits;
+  /** The provider reports no usage. */
+  readonly withoutUsage?: boolean;
 }
 
 export interface ScriptedSend {
@@ -99,17 +105,22 @@ function completionOf(reply: ScriptedReply, send: ScriptedSend, nowMs: number): 
     toolCalls: [],
     finishReason: "stop",
     rawFinishReason: "stop",
-    usage: {
-      promptTokens,
-      completionTokens: totalTokens - promptTokens,
-      totalTokens,
-      reasoningTokens: null,
-      cachedPromptTokens: null,
-      source: "measured",
-    },
+    usage: reply.withoutUsage === true ? null : measured(promptTokens, totalTokens),
     modelReported: "simulated",
     statusCode: 200,
     latencyMs: nowMs - send.atMs,
     ttftMs: reply.firstTokenMs ?? null,
+    limits: reply.limits,
+  };
+}
+
+function measured(promptTokens: number, totalTokens: number): Usage {
+  return {
+    promptTokens,
+    completionTokens: totalTokens - promptTokens,
+    totalTokens,
+    reasoningTokens: null,
+    cachedPromptTokens: null,
+    source: "measured",
   };
 }
