@@ -48,6 +48,7 @@ async function openLane(source: Partial<SourceOptions> = {}): Promise<Lane> {
     retry: { maxAttempts: 1 },
     // Thousands of cut streams in a row are the point here, not a sick source.
     breaker: { failThreshold: 1e6, minSamples: 1e6 },
+    scheduling: { evidence: false },
     proxyEnv: {},
   });
   return { provider, client };

@@ -10,7 +10,7 @@ import { rateInForce, windowInForce } from "./scheduling/in-force.js";
 import { nextPosition, noteClass } from "./scheduling/line.js";
 import { betterFitting, canMatchSizes } from "./scheduling/matching.js";
 import type { ScopeState, Standing } from "./scope-state.js";
-import { choose, expectedMs, withoutFailedHere } from "./selection.js";
+import { choose, usualMs, withoutFailedHere } from "./selection.js";
 import { standingOf } from "./standing.js";
 import type { Grant, Refusal, Want } from "./tick.js";
 
@@ -33,6 +33,7 @@ interface Choice {
 /** A hedge starts about at once or not at all, and only where there is room to spare. */
 const HEDGE_WAIT_MS = 50;
 const HEDGE_USED_SHARE = 0.8;
+const ENDS_ANY_TIME: ReadonlySet<string> = new Set(["concurrency", "global_concurrency", "half_open"]);
 /** When the budget may have been earned back; every success wakes who waits earlier. */
 const BUDGET_RECHECK_MS = 1_000;
 /** Another process's turn lasts at most so long; its grants wake who yields. */
@@ -132,15 +133,22 @@ function decide(desk: Desk, want: Want, isLowerTurn: boolean): Choice | Refusal 
   return { chosen, all, considered };
 }
 
-/** No source would answer within what is left of the call's deadline. What was never measured may be fast. */
+/**
+ * A source could start in time, but none would answer within what is left of the call's deadline. What was never measured
+ * may be fast; a wait beyond the deadline is told as that wait.
+ */
 function isHopeless({ state, clock }: Desk, want: Want, standings: readonly Standing[]): boolean {
   const { remainingMs } = want;
   if (remainingMs === undefined || !state.scheduling.deadlineRefusal) return false;
-  for (const { source, waitMs } of standings) {
-    if (!isMeasured(source.health) || waitMs + expectedMs(state, source, want, clock.nowMs) <= remainingMs)
-      return false;
+  let couldStart = false;
+  for (const { source, waitMs, reason } of standings) {
+    if (!isMeasured(source.health, clock.nowMs)) return false;
+    // What a release ends may end at any moment.
+    const leastMs = reason !== null && ENDS_ANY_TIME.has(reason) ? 0 : waitMs;
+    if (leastMs + usualMs(state, source, want, clock.nowMs) <= remainingMs) return false;
+    if (leastMs <= remainingMs) couldStart = true;
   }
-  return standings.length > 0;
+  return couldStart;
 }
 
 function decideHedge({ state, clock, random }: Desk, want: Want, standings: readonly Standing[]): Choice | Refusal {

@@ -97,10 +97,16 @@ function scoreOf(state: ScopeState, standing: Standing, want: Want, nowMs: numbe
 }
 
 /** T of this call on this source. */
-export function expectedMs(state: ScopeState, source: SourceState, want: Want, nowMs: number): number {
+function expectedMs(state: ScopeState, source: SourceState, want: Want, nowMs: number): number {
   const learned = learnedOutTokens(source.tokens, want.tag ?? "");
   const outTokens = learned === null ? null : Math.min(learned, want.maxTokens ?? Infinity);
   return attemptTimeMs(source.health, poolOf(state, nowMs), outTokens);
+}
+
+/** What an answer there takes: of calls of this kind, or of all while the kind is not known. */
+export function usualMs(state: ScopeState, source: SourceState, want: Want, nowMs: number): number {
+  const isKnown = learnedOutTokens(source.tokens, want.tag ?? "") !== null;
+  return isKnown && source.health.tpotMs > 0 ? expectedMs(state, source, want, nowMs) : source.health.durationMs;
 }
 
 /** Books the turn of a granted source. */

@@ -150,10 +150,13 @@ export function stalled(call: Call, nowMs: number, snapshot: readonly SourceSnap
   });
 }
 
-export function deadlinePassed(call: Call): AllSourcesExhausted {
+function deadlineLengthMs(call: Call): number | undefined {
   const { wholeDeadlineMs, deadlineMs } = call.options;
-  const lengthMs = wholeDeadlineMs ?? deadlineMs ?? call.environment.config.deadlineMs;
-  const text = `the deadline of ${lengthMs} ms passed after ${attemptsText(call)}`;
+  return wholeDeadlineMs ?? deadlineMs ?? call.environment.config.deadlineMs;
+}
+
+export function deadlinePassed(call: Call): AllSourcesExhausted {
+  const text = `the deadline of ${deadlineLengthMs(call)} ms passed after ${attemptsText(call)}`;
   return exhausted(call, "deadline_exceeded", { retryAfterMs: 0, sources: waitedFor(call), text });
 }
 
@@ -161,7 +164,7 @@ export function deadlinePassed(call: Call): AllSourcesExhausted {
 function deadlineTooNear(call: Call, sources: Record<string, SourceReasonDetail>): AllSourcesExhausted {
   const leftMs = Math.max(0, Math.floor(call.interrupt.remainingMs()));
   const text =
-    `no source is expected to answer within the ${leftMs} ms that are left of the deadline ` +
+    `no source is expected to answer within the ${leftMs} ms that are left of the deadline of ${deadlineLengthMs(call)} ms ` +
     `(after ${attemptsText(call)}); allow more time, or set scheduling.deadlineRefusal to false to try all the same`;
   return exhausted(call, "deadline_exceeded", { retryAfterMs: 0, sources, text });
 }

@@ -12,6 +12,8 @@ export type Interruption = { readonly kind: "caller"; readonly reason: unknown }
  */
 export interface Interrupt {
   readonly fired: Interruption | null;
+  /** Calls with more time may still join: what is left now says nothing of what will be. */
+  readonly isShared?: boolean;
   /** Milliseconds left until the deadline; Infinity without one. */
   remainingMs(): number;
   /** Calls back once, when it fires; the returned function takes the listener away. One listener at a time. */

@@ -59,7 +59,7 @@ export type CallWant = Want & { remainingMs: number | undefined };
 /** Every field in one fixed shape: one is made for every ask. */
 export function wantFor(call: Call, leaseId: string, candidates: readonly string[], ordered: boolean): CallWant {
   const { environment, operation, options } = call;
-  const leftMs = call.interrupt.remainingMs();
+  const leftMs = call.interrupt.isShared === true ? Infinity : call.interrupt.remainingMs();
   return {
     leaseId,
     callId: leaseId,

@@ -130,6 +130,7 @@ class Failure {
 
 /** Fires when the last member wants to leave; until then the one with the most time left decides. */
 class ChainInterrupt implements Interrupt {
+  readonly isShared = true;
   readonly #members: ReadonlySet<Member>;
   #fired: Interruption | null = null;
   #listener: ((interruption: Interruption) => void) | null = null;

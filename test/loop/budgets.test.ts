@@ -1,7 +1,17 @@
 import { describe, expect, it } from "vitest";
 import { AllSourcesExhausted, RequestRejectedError, SourceDeadError, TransientError } from "../../src/errors.js";
 import { SimulationKernel } from "../../src/testing/kernel.js";
-import { failureOf, GOVERNOR_KINDS, hi, inOrder, limited, noBreaker, serverError, simulateOn } from "./harness.js";
+import {
+  failureOf,
+  GOVERNOR_KINDS,
+  hi,
+  inOrder,
+  limited,
+  noBreaker,
+  noPacer,
+  serverError,
+  simulateOn,
+} from "./harness.js";
 
 describe.each(GOVERNOR_KINDS)("two orthogonal budgets (%s governor)", (governor) => {
   const simulate = simulateOn(governor);
@@ -164,6 +174,7 @@ describe.each(GOVERNOR_KINDS)("two orthogonal budgets (%s governor)", (governor)
   it("wakes after a shared Retry-After are paced, not simultaneous", async () => {
     const { kernel, client, transport } = simulate({
       script: (_, n) => (n <= 20 ? { afterMs: 5, error: limited(2_000) } : { afterMs: 60_000 }),
+      options: noPacer,
       sources: [{ timeoutMs: 120_000 }],
     });
     const calls = Promise.all(Array.from({ length: 20 }, () => client.chat({ ...hi, stream: false })));

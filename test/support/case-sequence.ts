@@ -20,9 +20,19 @@ import { createScaledRuntime } from "./scaled-runtime.js";
 /** Plays a record of several steps: one governor, one provider per source, the scripts changed from step to step. */
 
 /** What a record presupposes without saying it. */
-const PRESUPPOSED: Readonly<Record<string, { readonly retry?: RetryOptions; readonly breaker?: BreakerOptions }>> = {
+interface Presupposed {
+  readonly retry?: RetryOptions;
+  readonly breaker?: BreakerOptions;
+  readonly scheduling?: SchedulingOptions;
+}
+
+const PRESUPPOSED: Readonly<Record<string, Presupposed>> = {
   // With the default breaker the sixth of 200 failing answers would not be sent at all.
-  "sock-error-body-unread": { retry: { maxAttempts: 1 }, breaker: { failThreshold: 1_000, minSamples: 1_000 } },
+  "sock-error-body-unread": {
+    retry: { maxAttempts: 1 },
+    breaker: { failThreshold: 1_000, minSamples: 1_000 },
+    scheduling: { evidence: false },
+  },
   // "Open for 1,100 ms" can only be the cooldown, which is jittered by 10 %.
   "rt-half-open-stuck": { breaker: { failThreshold: 1, cooldownMs: 900 } },
 };
@@ -72,7 +82,9 @@ function settingsOf({ id, steps }: SequenceCase) {
     ...(config.cooldownMs === undefined ? {} : { cooldownMs: config.cooldownMs }),
     ...presupposed.breaker,
   };
-  return { retry, breaker, failover: config.failover === false ? "off" : "on", timeouts: timeoutsOf(options) } as const;
+  const { scheduling = {} } = presupposed;
+  const failover = config.failover === false ? "off" : "on";
+  return { retry, breaker, scheduling, failover, timeouts: timeoutsOf(options) } as const;
 }
 
 function setScripts(step: CaseStep, providers: ReadonlyMap<string, SimulatedProvider>): void {
@@ -86,15 +98,15 @@ function setScripts(step: CaseStep, providers: ReadonlyMap<string, SimulatedProv
 
 /** Two clients of one governor: the record's own, and one that sends once, to bring about a state. */
 function clientsOf(record: SequenceCase, sources: readonly SourceOptions[], preferred: () => string, runtime: Runtime) {
-  const { retry, breaker, failover } = settingsOf(record);
-  const { config } = resolveScope({ scope: "LLM", sources, breaker });
+  const { retry, breaker, scheduling, failover } = settingsOf(record);
+  const { config } = resolveScope({ scope: "LLM", sources, breaker, scheduling });
   const governor = new MemoryGovernor({ ...config, runtime });
   const selector = {
     order: (names: readonly string[]) =>
       [...names].sort((a, b) => Number(b === preferred()) - Number(a === preferred())),
   };
   const cache = record.family === "cache" ? { cache: new MemoryCache({ runtime }) } : {};
-  const shared = { runtime, governor, breaker, selector, failover, ...cache } as const;
+  const shared = { runtime, governor, breaker, scheduling, selector, failover, ...cache } as const;
   return {
     main: caseClient(sources, { ...shared, retry }),
     once: caseClient(sources, { ...shared, retry: { maxAttempts: 1 } }),

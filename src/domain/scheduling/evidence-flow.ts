@@ -27,9 +27,12 @@ export function coolAfter(
 ): boolean {
   if (s.outcome === "success") endCooldown(cooldown);
   if (s.rateLimited === undefined) return false;
+  // Without a success since the last one it says nothing new of the rate: the source lets nobody through, and the cooldown
+  // alone grows. Cut after cut, minutes of refusals would leave a rate that takes hours to grow back.
+  const isNews = cooldown.limitedInARow === 0;
   coolDown(cooldown, nowMs, s.retryAfterMs, random);
   if (!state.scheduling.pacer) return true;
-  cutFor(pacer, config, s.rateLimited, lease, nowMs);
+  if (isNews) cutFor(pacer, config, s.rateLimited, lease, nowMs);
   emptyBurst(pacer, config, cooldown.coolUntilMs, nowMs);
   return true;
 }

@@ -19,9 +19,14 @@ export function attemptTimeMs(h: HealthRecord, pool: PoolTimes, outTokens: numbe
   return ttftMs + (outTokens ?? UNKNOWN_OUT_TOKENS) * tpotMs;
 }
 
-/** Has this source shown enough to be believed? */
-export function isMeasured(h: HealthRecord): boolean {
-  return h.tpotMs > 0;
+/** So many answers before a call is refused for what they took. */
+const LEAST_SAMPLES = 10;
+/** An older measure is tried again: refused calls bring no news. */
+const FRESH_MS = 30_000;
+
+/** Does this source show what an answer takes now? */
+export function isMeasured(h: HealthRecord, nowMs: number): boolean {
+  return h.samples >= LEAST_SAMPLES && nowMs - h.lastSuccessMs <= FRESH_MS;
 }
 
 /** E: with the failures that are to be expected before the success, and the wait before the start. */

@@ -10,6 +10,10 @@ export interface HealthRecord {
   ttftMs: number;
   tpotMs: number;
   failMs: number;
+  /** Of whole good attempts. */
+  durationMs: number;
+  samples: number;
+  lastSuccessMs: number;
 }
 
 const HALF_LIFE_MS = 60_000;
@@ -21,12 +25,25 @@ const PRIOR_SUCCESSES = 9.5;
 const PRIOR = 10;
 
 export function newHealth(): HealthRecord {
-  return { successes: 0, failures: 0, atMs: 0, ttftMs: 0, tpotMs: 0, failMs: 0 };
+  return {
+    successes: 0,
+    failures: 0,
+    atMs: 0,
+    ttftMs: 0,
+    tpotMs: 0,
+    failMs: 0,
+    durationMs: 0,
+    samples: 0,
+    lastSuccessMs: 0,
+  };
 }
 
-export function noteSuccess(h: HealthRecord, tpotMs: number | undefined, nowMs: number): void {
+export function noteSuccess(h: HealthRecord, durationMs: number, tpotMs: number | undefined, nowMs: number): void {
   decay(h, nowMs);
   h.successes += 1;
+  h.samples += 1;
+  h.lastSuccessMs = nowMs;
+  h.durationMs = moved(h.durationMs, durationMs, ALPHA);
   if (tpotMs !== undefined && tpotMs > 0) h.tpotMs = moved(h.tpotMs, tpotMs, ALPHA);
 }
 

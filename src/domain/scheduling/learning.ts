@@ -19,7 +19,7 @@ export function learnFrom(state: ScopeState, source: SourceState, lease: Lease, 
   }
   if (s.outcome !== "success") return;
   if (lease.ttftMs === 0 && s.ttftMs !== undefined) noteFirstToken(source.health, s.ttftMs);
-  noteSuccess(source.health, s.tpotMs, nowMs);
+  noteSuccess(source.health, s.durationMs, s.tpotMs, nowMs);
   earn(state.budgets);
   if (state.scheduling.pacer) growWindow(state, source, lease, s, nowMs);
   learnSize(state, source, lease, s);

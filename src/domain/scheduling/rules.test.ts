@@ -100,7 +100,7 @@ describe("health", () => {
   test("the expected time takes what is unknown from the pool, and failures make it longer", () => {
     const h = newHealth();
     expect(attemptTimeMs(h, { ttftMs: 500, tpotMs: 10 }, 100)).toBe(1_500);
-    noteSuccess(h, 20, 0);
+    noteSuccess(h, 100, 20, 0);
     expect(attemptTimeMs(h, { ttftMs: 500, tpotMs: 10 }, 100)).toBe(2_500);
     const good = successTimeMs(h, 2_500, 0, 0);
     noteFailure(h, 60_000, 0);
