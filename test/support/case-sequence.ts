@@ -8,6 +8,7 @@ import {
   MemoryGovernor,
   type RetryOptions,
   type Runtime,
+  type SchedulingOptions,
   type SourceOptions,
 } from "../../src/index.js";
 import { type SimulatedProvider, startSimulatedProvider, type UpstreamScript } from "../../src/testing/index.js";
