@@ -2,6 +2,8 @@ import type { Grant } from "../../domain/tick.js";
 
 export interface LedgerLease {
   readonly grant: Grant;
+  /** It still stands for its source's one probe. */
+  probes: boolean;
   expiresAtMs: number;
 }
 
@@ -11,8 +13,10 @@ export interface LeaseLedger {
   find(leaseId: string): LedgerLease | undefined;
   renew(leaseId: string, nowMs: number): void;
   remove(leaseId: string): LedgerLease | undefined;
-  /** Drops what has run out by now. */
-  expire(nowMs: number): void;
+  /** The probe has its verdict; from here on it is a permit like any other. */
+  endProbe(leaseId: string): void;
+  /** Drops what has run out by now, and says how many. */
+  expire(nowMs: number): number;
   inflight(source: string): number;
   liveProbes(source: string): number;
   clear(): void;
@@ -24,21 +28,26 @@ export function createLeaseLedger(): LeaseLedger {
   const leases = new Map<string, LedgerLease>();
   const inflight = new Map<string, number>();
   const probes = new Map<string, number>();
-  const count = (grant: Grant, by: number): void => {
-    inflight.set(grant.source, (inflight.get(grant.source) ?? 0) + by);
-    if (grant.probe) probes.set(grant.source, (probes.get(grant.source) ?? 0) + by);
+  const add = (counts: Map<string, number>, source: string, by: number): void => {
+    counts.set(source, (counts.get(source) ?? 0) + by);
   };
+  function endProbe(lease: LedgerLease): void {
+    if (lease.probes) add(probes, lease.grant.source, -1);
+    lease.probes = false;
+  }
   function remove(leaseId: string): LedgerLease | undefined {
     const lease = leases.get(leaseId);
     if (lease === undefined) return undefined;
     leases.delete(leaseId);
-    count(lease.grant, -1);
+    add(inflight, lease.grant.source, -1);
+    endProbe(lease);
     return lease;
   }
   return {
     add(grant, nowMs) {
-      leases.set(grant.leaseId, { grant, expiresAtMs: nowMs + grant.leaseTtlMs });
-      count(grant, 1);
+      leases.set(grant.leaseId, { grant, probes: grant.probe, expiresAtMs: nowMs + grant.leaseTtlMs });
+      add(inflight, grant.source, 1);
+      if (grant.probe) add(probes, grant.source, 1);
     },
     find: (leaseId) => leases.get(leaseId),
     renew(leaseId, nowMs) {
@@ -49,11 +58,18 @@ export function createLeaseLedger(): LeaseLedger {
       leases.set(leaseId, lease);
     },
     remove,
+    endProbe(leaseId) {
+      const lease = leases.get(leaseId);
+      if (lease !== undefined) endProbe(lease);
+    },
     expire(nowMs) {
+      let count = 0;
       for (const [leaseId, lease] of leases) {
-        if (lease.expiresAtMs > nowMs) return;
+        if (lease.expiresAtMs > nowMs) break;
         remove(leaseId);
+        count += 1;
       }
+      return count;
     },
     inflight: (source) => inflight.get(source) ?? 0,
     liveProbes: (source) => probes.get(source) ?? 0,

@@ -19,6 +19,8 @@ export interface Expectations {
 /** Rounding of sums of times. */
 const SLACK_MS = 0.01;
 const SHOWN = 20;
+/** Ticks from one look into the store's own books to the next. */
+const BOOKS_COMPARED_EVERY = 64;
 /** Spec 02 §1: a longer Retry-After is held against the source no longer than this. */
 const RETRY_AFTER_MAX_MS = 600_000;
 
@@ -43,6 +45,8 @@ export class Observer {
   readonly #told = new Map<string, number>();
   readonly #settled = new Map<string, Settle>();
   readonly #finalRows = new Map<string, number>();
+  /** Permits that ended by their time to live: only a dead, frozen or cut-off worker may leave them to that. */
+  #ranOut = 0;
   #expectations: Expectations = { maxConcurrency: new Map() };
 
   constructor(kernel: SimulationKernel) {
@@ -57,15 +61,20 @@ export class Observer {
   ticked(batch: TickBatch, reply: TickReply, state: () => ScopeSnapshot): void {
     const nowMs = this.#kernel.now();
     this.ticks += 1;
-    this.#ledger.expire(nowMs);
+    this.#ranOut += this.#ledger.expire(nowMs);
     batch.settles.forEach((settle, index) => {
       this.#settle(settle, reply.applied[index] === true, nowMs);
+    });
+    batch.verdicts.forEach(({ leaseId, kind }, index) => {
+      const took = reply.applied[batch.settles.length + index] === true;
+      if (took && kind === "first_token") this.#ledger.endProbe(leaseId);
     });
     const firstRenewal = batch.settles.length + batch.verdicts.length;
     batch.renew.forEach((leaseId, index) => {
       if (reply.applied[firstRenewal + index] === true) this.#ledger.renew(leaseId, nowMs);
     });
     for (const grant of reply.grants) this.#granted(grant, nowMs, state);
+    if (this.ticks % BOOKS_COMPARED_EVERY === 0) this.#compareBooks(state());
   }
 
   /** The store says that a breaker changed. */
@@ -120,12 +129,13 @@ export class Observer {
 
   /** After the last call: nothing may be left, and every sum must be right. `hadLosses`: workers died or replies were lost. */
   finish(attempts: readonly AttemptRecord[], finishedCalls: number, hadLosses: boolean, state: ScopeSnapshot): void {
-    this.#ledger.expire(this.#kernel.now());
+    this.#ranOut += this.#ledger.expire(this.#kernel.now());
+    if (this.#ranOut > 0 && !hadLosses) this.#violate(`${this.#ranOut} permits ran out instead of being settled`);
     for (const source of state.sources) {
       if (source.inflight > 0) this.#violate(`${source.name} still counts ${source.inflight} permits after the run`);
       if (source.probeInFlight) this.#violate(`${source.name} still waits for a probe after the run`);
     }
-    if (this.#ledger.size() > 0) this.#violate(`${this.#ledger.size()} permits were neither settled nor ran out`);
+    if (this.#ledger.size() > 0) this.#violate(`${this.#ledger.size()} permits are still out after the run`);
     this.#checkTokens(attempts, hadLosses);
     this.#checkRows(finishedCalls, hadLosses);
   }
@@ -160,6 +170,13 @@ export class Observer {
     }
     if ((this.#coolUntilMs.get(source) ?? 0) > nowMs + grant.startInMs + SLACK_MS)
       this.#violate(`${source} granted ${leaseId} for a moment before its Retry-After has passed`);
+  }
+
+  #compareBooks(state: ScopeSnapshot): void {
+    for (const { name, inflight } of state.sources) {
+      const own = this.#ledger.inflight(name);
+      if (inflight !== own) this.#violate(`${name} counts ${inflight} permits, ${own} were granted and not given back`);
+    }
   }
 
   #checkTokens(attempts: readonly AttemptRecord[], hadLosses: boolean): void {
