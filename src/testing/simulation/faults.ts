@@ -4,8 +4,8 @@ export type Fault =
   | { readonly kind: "half_dead"; readonly fromMs: number; readonly toMs: number; readonly hangShare: number }
   | { readonly kind: "dead_key"; readonly fromMs: number; readonly toMs: number }
   | { readonly kind: "quota"; readonly fromMs: number; readonly toMs: number }
-  /** Every request is refused with 503, and answers in progress are cut. */
-  | { readonly kind: "outage"; readonly fromMs: number; readonly toMs: number }
+  /** Every request is refused with 503; answers in progress go on, or are cut too. */
+  | { readonly kind: "outage"; readonly fromMs: number; readonly toMs: number; readonly cutsAnswers: boolean }
   /** The first `brokenMs` of every period: 503. Answers in progress go on. */
   | {
       readonly kind: "flapping";
@@ -28,7 +28,8 @@ export function activeFault(faults: readonly Fault[], atMs: number): Fault | nul
 /** When an answer in progress from `fromMs` to `toMs` is cut; null = it isn't. */
 export function cutMomentMs(faults: readonly Fault[], fromMs: number, toMs: number): number | null {
   for (const fault of faults) {
-    if (fault.kind === "outage" && fault.fromMs > fromMs && fault.fromMs < toMs) return fault.fromMs;
+    if (fault.kind !== "outage" || !fault.cutsAnswers) continue;
+    if (fault.fromMs > fromMs && fault.fromMs < toMs) return fault.fromMs;
   }
   return null;
 }

@@ -1,10 +1,6 @@
 import { BinaryHeap } from "../../domain/binary-heap.js";
 import type { CancelTimer, Runtime } from "../../ports/runtime.js";
 
-/** Beyond twice its knee a server loses throughput too (swapping, cache misses): a tenth per further knee. */
-const THRASH_FROM = 2;
-const THRASH = 0.1;
-
 interface Job {
   /** In the server's own work clock. */
   readonly dueWork: number;
@@ -58,10 +54,7 @@ export class SharedServer {
   }
 
   #speed(): number {
-    const load = this.#busy / this.#knee;
-    if (load <= 1) return 1;
-    const lost = load <= THRASH_FROM ? 1 : 1 / (1 + THRASH * (load - THRASH_FROM));
-    return lost / load;
+    return Math.min(1, this.#knee / this.#busy);
   }
 
   #catchUp(): void {

@@ -50,7 +50,7 @@ function sourceOf(
 
 function faultOf(upstream: UpstreamSpec, draw: number, fromMs: number, toMs: number): UpstreamSpec {
   if (draw < 0.2) return broken(upstream, { kind: "half_dead", fromMs, toMs, hangShare: 0.7 });
-  if (draw < 0.35) return broken(upstream, { kind: "outage", fromMs, toMs });
+  if (draw < 0.35) return broken(upstream, { kind: "outage", fromMs, toMs, cutsAnswers: true });
   if (draw < 0.5)
     return broken(upstream, { kind: "flapping", fromMs, toMs: Infinity, periodMs: 15_000, brokenMs: 4_000 });
   return draw < 0.6 ? broken(upstream, { kind: "dead_key", fromMs, toMs }) : upstream;
