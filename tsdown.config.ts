@@ -22,4 +22,11 @@ export default defineConfig([
     dts: false,
     clean: false,
   },
+  {
+    ...common,
+    // Apart from the others, so that nothing published shares a file with it.
+    entry: { sim: "src/testing/simulation/main.ts" },
+    dts: false,
+    clean: false,
+  },
 ]);

@@ -21,7 +21,7 @@ import { stripVTControlCharacters } from "node:util";
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), "..");
 const STAMP = join(ROOT, "node_modules", ".polygateway-setup.json");
 const LOCK = join(ROOT, ".polygateway", "setup.lock");
-const BUILT = ["dist/index.js", "dist/sqlite.js", "dist/testing.js", "dist/cli.js"];
+const BUILT = ["dist/index.js", "dist/sqlite.js", "dist/testing.js", "dist/cli.js", "dist/sim.js"];
 /** Longer than any set-up: the pid in the lock then belongs to something else by now. */
 const LOCK_MAX_AGE_MS = 30 * 60_000;
 const IN_CI = Boolean(process.env.CI) && process.env.CI !== "false";

@@ -5,6 +5,7 @@ import {
   FORBIDDEN_MODULES,
   HOMES,
   INDEX_FILES,
+  INNER_LAYERS,
   LONG_FILES,
   MAX_LINES,
   PACKAGE_HOMES,
@@ -32,6 +33,7 @@ function isExempt(path: string): boolean {
 
 /** `src/domain/gates/smooth.ts` → `domain`; `src/errors.ts` → `errors`. */
 export function layerOf(path: string): string {
+  for (const [folder, layer] of Object.entries(INNER_LAYERS)) if (path.startsWith(folder)) return layer;
   const [, first = ""] = path.split("/");
   return first.replace(/\.(ts|js)$/, "");
 }

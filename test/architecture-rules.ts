@@ -34,9 +34,13 @@ export const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   gateway: [...LOWER, "clients", "assembly"],
   batch: [...LOWER, "clients", "gateway"],
   testing: [...INNER, "backends"],
+  simulation: [...LOWER, "clients", "gateway", "testing"],
   index: [...LOWER, "clients", "gateway", "batch"],
   cli: [...LOWER, "clients", "gateway", "batch", "testing"],
 };
+
+/** Folders inside a layer that are one of their own: `polygateway/testing` must not bring the client with it. */
+export const INNER_LAYERS: Readonly<Record<string, string>> = { "src/testing/simulation/": "simulation" };
 
 /** Layers without input and output: what they may import from Node (hashing is a pure function). */
 export const PURE_LAYERS: Readonly<Record<string, readonly string[]>> = {
