@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Governor, Grant, ScopeSnapshot, Settle, TickBatch, TickReply } from "../../src/ports/governor.js";
+import type { AttemptRecord } from "../../src/testing/simulation/records.js";
 import { runScenario } from "../../src/testing/simulation/run.js";
 import type { Scenario } from "../../src/testing/simulation/scenario.js";
 import { broken, FIVE, known, smaller, told } from "../../src/testing/simulation/sources.js";
@@ -127,6 +128,37 @@ describe("the observer", () => {
     await kernel.advance(31_000);
     observer.finish([], 0, false, state);
     expect(observer.violations.join("\n")).toMatch(/1 permits ran out instead of being settled/);
+  });
+
+  test("notices an attempt without a permit, and a permit that the store knows nothing of", async () => {
+    // A worker is told a permit that was given to another call.
+    let last: Grant | undefined;
+    const shared = tampered((governor, batch) => {
+      const reply = run(governor, batch);
+      const stolen = last;
+      last = reply.grants[0] ?? last;
+      const { wants } = batch;
+      if (stolen === undefined || wants.length < 2 || reply.grants.length > 0) return reply;
+      return { ...reply, grants: [{ ...stolen, leaseId: wants[1]!.leaseId }], refusals: [] };
+    });
+    expect((await violationsOf(small("A"), shared)).join("\n")).toMatch(/permits out|counts \d+ permits/);
+    const { createObserver } = await import("../../src/testing/simulation/observer.js");
+    const { SimulationKernel } = await import("../../src/testing/kernel.js");
+    const observer = createObserver(new SimulationKernel());
+    observer.expect({ maxConcurrency: new Map() });
+    const attempt: AttemptRecord = {
+      leaseId: "lease",
+      callIndex: 0,
+      worker: 0,
+      source: "s",
+      startMs: 0,
+      endMs: 0,
+      outcome: "running",
+      tokens: 0,
+      refused: false,
+    };
+    observer.sent(attempt);
+    expect(observer.violations.join("\n")).toMatch(/left for s without a permit of its own/);
   });
 
   test("notices a call without its final row", async () => {

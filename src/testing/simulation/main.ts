@@ -58,16 +58,16 @@ async function simulate(flags: SimFlags): Promise<number> {
   const runtime = createSystemRuntime();
   const beganMs = runtime.now();
   const mayBegin = (): boolean => flags.forMs === null || runtime.now() - beganMs < flags.forMs;
-  let lastMs = beganMs;
   const results = await runJobs(plan(flags), {
     program: new URL(import.meta.url),
     threads: flags.jobs,
     mayBegin,
     onResult({ scenario, seed, baseline }, result) {
-      const tookS = ((runtime.now() - lastMs) / 1_000).toFixed(1);
-      lastMs = runtime.now();
+      const elapsedS = ((runtime.now() - beganMs) / 1_000).toFixed(0);
       const bad = result.violationCount > 0 ? ", INVARIANT BROKEN" : "";
-      process.stderr.write(`… ${scenario} seed ${seed}${baseline === null ? "" : ` ${baseline}`} (${tookS} s)${bad}\n`);
+      process.stderr.write(
+        `… ${scenario} seed ${seed}${baseline === null ? "" : ` ${baseline}`} (${elapsedS} s)${bad}\n`,
+      );
     },
   });
   if (results.length === 0) {

@@ -47,6 +47,8 @@ export class Observer {
   readonly #finalRows = new Map<string, number>();
   /** Permits that ended by their time to live: only a dead, frozen or cut-off worker may leave them to that. */
   #ranOut = 0;
+  /** Baselines have no permits. */
+  #governed = false;
   #expectations: Expectations = { maxConcurrency: new Map() };
 
   constructor(kernel: SimulationKernel) {
@@ -54,6 +56,7 @@ export class Observer {
   }
 
   expect(expectations: Expectations): void {
+    this.#governed = true;
     this.#expectations = expectations;
   }
 
@@ -108,7 +111,11 @@ export class Observer {
   /** An attempt leaves for its provider. */
   sent(attempt: AttemptRecord): void {
     const held = this.#grants.get(attempt.leaseId);
-    if (held === undefined) return;
+    if (held === undefined) {
+      if (this.#governed)
+        this.#violate(`attempt ${attempt.leaseId} left for ${attempt.source} without a permit of its own`);
+      return;
+    }
     this.#grants.delete(attempt.leaseId);
     const nowMs = this.#kernel.now();
     const { grant, worker, receivedMs } = held;
@@ -141,6 +148,7 @@ export class Observer {
   }
 
   #settle(settle: Settle, applied: boolean, nowMs: number): void {
+    this.#grants.delete(settle.leaseId);
     const lease = this.#ledger.remove(settle.leaseId);
     if (lease === undefined) {
       if (applied) this.#violate(`settling ${settle.leaseId} took effect though its permit was gone`);
