@@ -275,7 +275,9 @@ export class Dispatcher {
     if (accounts !== NO_ACCOUNTS) {
       this.#leasesLost += countLostLeases(desk, reply, accounts, sentMs ?? this.#options.runtime.now());
     }
-    if (wants.length > 0) answerWants(desk, reply, wants, sentMs);
+    if (wants.length === 0) return;
+    desk.waiters.answered(sentMs ?? this.#options.runtime.now());
+    answerWants(desk, reply, wants, sentMs);
   }
 }
 

@@ -16,8 +16,8 @@ interface Waiter {
   resolve(answer: Answer): void;
   reject(error: unknown): void;
   readonly sinceMs: number;
-  /** Until when failures of the governor are waited out; null until the first one. */
-  graceUntilMs: number | null;
+  /** Since when failures of the governor are waited out; null before the first one. */
+  failingSinceMs: number | null;
 }
 
 /** The calls that wait for an answer, each told once. */
@@ -29,13 +29,16 @@ export interface Waiters {
   isAsking(entry: QueueEntry): boolean;
   resolve(entry: QueueEntry, answer: Answer): void;
   reject(entry: QueueEntry, error: unknown): void;
-  /** Whether the entry still waits out failures of the governor; its grace begins with the first one. */
+  /** Whether the entry still waits out failures of the governor; its grace begins with the first of an outage. */
   hasGrace(entry: QueueEntry, nowMs: number): boolean;
+  /** The governor answered wants: an outage is over, and the next one has a grace of its own. */
+  answered(nowMs: number): void;
   summary(nowMs: number): { count: number; oldestMs: number };
 }
 
 export function createWaiters(): Waiters {
   const waiting = new Map<QueueEntry, Waiter>();
+  let answeredAtMs = Number.NEGATIVE_INFINITY;
   const take = (entry: QueueEntry): Waiter | undefined => {
     const waiter = waiting.get(entry);
     waiting.delete(entry);
@@ -45,7 +48,7 @@ export function createWaiters(): Waiters {
     instant: null,
     wait: (entry, nowMs) =>
       new Promise((resolve, reject) => {
-        waiting.set(entry, { resolve, reject, sinceMs: nowMs, graceUntilMs: null });
+        waiting.set(entry, { resolve, reject, sinceMs: nowMs, failingSinceMs: null });
       }),
     isAsking: (entry) => waiters.instant?.entry === entry || waiting.has(entry),
     resolve(entry, answer) {
@@ -59,8 +62,13 @@ export function createWaiters(): Waiters {
     hasGrace(entry, nowMs) {
       const waiter = waiting.get(entry);
       if (entry.backendGraceMs === 0 || waiter === undefined) return entry.backendGraceMs > 0;
-      waiter.graceUntilMs ??= nowMs + entry.backendGraceMs;
-      return nowMs < waiter.graceUntilMs;
+      const { failingSinceMs } = waiter;
+      const isNewOutage = failingSinceMs === null || failingSinceMs < answeredAtMs;
+      if (isNewOutage) waiter.failingSinceMs = nowMs;
+      return nowMs < waiter.failingSinceMs! + entry.backendGraceMs;
+    },
+    answered(nowMs) {
+      answeredAtMs = nowMs;
     },
     summary(nowMs) {
       let oldestMs = 0;

@@ -367,6 +367,28 @@ describe.each(GOVERNOR_KINDS)("admission fails closed (%s governor)", (kind) => 
     expect(said.length).toBeLessThanOrEqual(4);
   });
 
+  it("every outage has a grace of its own, however long ago the last one was", async () => {
+    let down = false;
+    const { kernel, client } = simulateFaulty(kind, () => (down ? new Error("down") : null), {
+      sources: [{ maxConcurrency: 1, timeoutMs: 400_000 }],
+      options: { backpressure: { backendGraceMs: 60_000 } },
+      script: () => ({ afterMs: 200_000 }),
+    });
+    const plain = { ...hi, stream: false };
+    const calls = Promise.all([client.chat(plain), client.chat(plain)]);
+    for (const atMs of [20_000, 120_000]) {
+      await kernel.advance(atMs - kernel.now());
+      down = true;
+      // Somebody else has to be refused, for those who wait to be asked for.
+      const other = client.chat({ ...plain, priority: -1, deadlineMs: 9_000 }).catch(() => null);
+      await kernel.advance(10_000);
+      down = false;
+      await kernel.run(other);
+      await kernel.advance(40_000);
+    }
+    expect(await kernel.run(calls)).toHaveLength(2);
+  });
+
   it("cancellation and deadline end a call that waits out an outage", async () => {
     let down = true;
     const simulation = simulateFaulty(kind, () => (down ? new Error("down") : null), {

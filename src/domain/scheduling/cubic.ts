@@ -8,9 +8,11 @@ export interface CubicRecord {
   cutAtMs: number;
   /** Time from the cut back to `wMax`. */
   kMs: number;
+  /** What the last cut left. */
+  beta: number;
 }
 
-/** What is left after a cut. */
+/** What a cut leaves. */
 export const BETA = 0.85;
 const K_MIN_MS = 20_000;
 const K_MAX_MS = 120_000;
@@ -21,7 +23,7 @@ const STABLE_SHARE = 0.25;
 const PLATEAU = 0.98;
 
 export function neverCut(): CubicRecord {
-  return { wMax: 0, cutAtMs: 0, kMs: K_MIN_MS };
+  return { wMax: 0, cutAtMs: 0, kMs: K_MIN_MS, beta: BETA };
 }
 
 /** The level at this moment, without floor and cap. Infinity when never cut. `linearPerS`: least growth. */
@@ -30,19 +32,20 @@ export function cubicValue(c: CubicRecord, nowMs: number, linearPerS: number): n
   const sinceMs = Math.max(0, nowMs - c.cutAtMs);
   const x = (sinceMs - c.kMs) / c.kMs;
   const g = x < 0 ? x * x * x : x + x * x * x;
-  const cubic = PLATEAU * c.wMax * (1 + (1 - BETA) * g);
-  return Math.max(cubic, BETA * c.wMax + (linearPerS * sinceMs) / 1_000);
+  const cubic = PLATEAU * c.wMax * (1 + (1 - c.beta) * g);
+  return Math.max(cubic, c.beta * c.wMax + (linearPerS * sinceMs) / 1_000);
 }
 
 /** One cut: `level` = what was let through when it became too much. */
-export function cut(c: CubicRecord, level: number, nowMs: number): void {
+export function cut(c: CubicRecord, level: number, nowMs: number, beta = BETA): void {
   if (c.wMax === 0) {
     c.wMax = level;
     c.kMs = K_MIN_MS;
   } else {
     const isStable = Math.abs(level - c.wMax) < STABLE_SHARE * c.wMax;
     c.kMs = isStable ? Math.min(K_GROWTH * c.kMs, K_MAX_MS) : K_MIN_MS;
-    c.wMax = level < PLATEAU * c.wMax ? (level * (1 + BETA)) / 2 : level;
+    c.wMax = level < PLATEAU * c.wMax ? (level * (1 + beta)) / 2 : level;
   }
+  c.beta = beta;
   c.cutAtMs = nowMs;
 }

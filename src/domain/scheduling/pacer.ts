@@ -1,7 +1,7 @@
 import { requestRate, type SmoothRate, smoothTake, smoothWaitMs } from "../gates/smooth.js";
 import type { LimitConfig } from "../source.js";
 import type { RateLimitDimension, UpstreamLimits } from "../upstream-limits.js";
-import { type CubicRecord, cubicValue, cut, neverCut } from "./cubic.js";
+import { BETA, type CubicRecord, cubicValue, cut, neverCut } from "./cubic.js";
 
 /**
  * What a source bears, learned from its 429s and headers (spec 10 §3): two controllers, one for calls in flight (W), one
@@ -39,6 +39,8 @@ const LEAST_MEASURED_PER_S = 1;
 /** What a header must leave of a second's rate, else R is cut before anything fails. */
 const EARLY_REQUESTS_S = 1;
 const EARLY_TOKENS_S = 0.5;
+/** What a cut leaves of a rate whose limit nobody told: it will be met again and again. */
+const BETA_SEARCH = 0.76;
 const NO_LIMIT = 0;
 
 export function newPacer(): PacerRecord {
@@ -156,7 +158,8 @@ export function cutFor(
 function cutRate(p: PacerRecord, limits: LimitConfig, attempt: PacedAttempt, nowMs: number): boolean {
   if (isStale(p.rate, attempt)) return false;
   const measured = Math.max(MEASURED_MARGIN * measuredRate(p, nowMs), LEAST_MEASURED_PER_S);
-  cut(p.rate, Math.min(pacedRate(p, limits, nowMs), measured), nowMs);
+  const isKnown = p.learnedRpm !== NO_LIMIT || p.learnedTpm !== NO_LIMIT;
+  cut(p.rate, Math.min(pacedRate(p, limits, nowMs), measured), nowMs, isKnown ? BETA : BETA_SEARCH);
   p.rateToleranceMs = intervalOf(p, limits, nowMs).toleranceMs;
   return true;
 }
