@@ -5,9 +5,9 @@ import type { SeededRandom } from "./random.js";
 import { passedOver, refuse, refuseFor } from "./refusal.js";
 import { mayHedge, mayRetry } from "./scheduling/budgets.js";
 import { isMeasured } from "./scheduling/expected-time.js";
-import { mustYield, noteWaiting, rankOf, visit, type WorkerRecord } from "./scheduling/fairness.js";
+import { mustYield, noteWaiting, rankOf, visit, type WorkerRecord, waitsForClass } from "./scheduling/fairness.js";
 import { rateInForce, windowInForce } from "./scheduling/in-force.js";
-import { nextPosition, noteClass } from "./scheduling/line.js";
+import { firstOfLowerClass, lowerClassIsDue, noteClass } from "./scheduling/line.js";
 import { betterFitting, canMatchSizes } from "./scheduling/matching.js";
 import type { ScopeState, Standing } from "./scope-state.js";
 import { choose, usualMs, withoutFailedHere } from "./selection.js";
@@ -63,8 +63,10 @@ function admitOne(desk: Desk, want: Want): Grant | Refusal {
   const live = desk.state.leases.byId.get(want.leaseId);
   // The reply of the first asking was lost: the same answer, nothing counted twice.
   if (live !== undefined) return live.grant;
-  const decision = decide(desk, want, false);
-  return "kind" in decision ? decision : book(desk, want, decision);
+  const decision = decide(desk, want);
+  if ("kind" in decision) return decision;
+  if (passesClass(desk, want)) desk.state.grantsOfUpperClass = 0;
+  return book(desk, want, decision);
 }
 
 function admitLine(desk: Desk, wants: readonly Want[]): (Grant | Refusal)[] {
@@ -73,13 +75,20 @@ function admitLine(desk: Desk, wants: readonly Want[]): (Grant | Refusal)[] {
   const heldBack = new Map<string, Refusal>();
   const line = wants.map((_, position) => position);
   const matches = canMatchSizes(state, clock.nowMs);
+  let lowerWasRefused = false;
   while (line.length > 0) {
-    let at = nextPosition(state, line, wants);
+    const lower = lowerClassIsDue(state) && !lowerWasRefused ? firstOfLowerClass(line, wants) : -1;
+    let at = Math.max(0, lower);
     let position = line[at]!;
     let want = wants[position]!;
     // A retry may wait for its budget alone.
     const key = `${want.candidates.join()}|${want.failedHere.join()}|${want.retry === true}`;
-    const answer = earlierAnswer(state, want, heldBack.get(key)) ?? decide(desk, want, at > 0);
+    const answer = earlierAnswer(state, want, heldBack.get(key)) ?? decide(desk, want);
+    if ("kind" in answer && lower > 0) {
+      // Its turn can't be used: it waits behind the others as before, and holds none of them back.
+      lowerWasRefused = true;
+      continue;
+    }
     if ("leaseId" in answer) {
       if ("kind" in answer && holdsBack(answer, want)) heldBack.set(key, answer);
       answers[position] = answer;
@@ -95,7 +104,7 @@ function admitLine(desk: Desk, wants: readonly Want[]): (Grant | Refusal)[] {
       const only = [match.standing];
       choice = { chosen: match.standing, all: only, considered: only };
     }
-    noteClass(state, line, wants, want);
+    noteClass(state, line, wants, want, lower > 0 || passesClass(desk, want));
     answers[position] = book(desk, want, choice);
     line.splice(at, 1);
   }
@@ -114,8 +123,13 @@ function holdsBack({ kind }: Refusal, want: Want): boolean {
   return kind !== "never" && kind !== "deadline" && want.hedge !== true;
 }
 
-/** Judges one want; changes nothing. `isLowerTurn`: it is called before a more urgent class. */
-function decide(desk: Desk, want: Want, isLowerTurn: boolean): Choice | Refusal {
+/** The turn of the lower class lets this want go before more urgent ones of other processes. */
+function passesClass({ state, self, clock }: Desk, want: Want): boolean {
+  return self !== null && lowerClassIsDue(state) && waitsForClass(state.workers, self, want.priority, clock.nowMs);
+}
+
+/** Judges one want; changes nothing. */
+function decide(desk: Desk, want: Want): Choice | Refusal {
   const { state, clock } = desk;
   const all = want.candidates.map((name) => standingOf(state, state.sources.get(name)!, want, clock));
   const considered = withoutFailedHere(all, want);
@@ -127,7 +141,7 @@ function decide(desk: Desk, want: Want, isLowerTurn: boolean): Choice | Refusal 
     return refuseFor("fairness", want, BUDGET_RECHECK_MS, all);
   }
   const { self } = desk;
-  if (self !== null && mustYield(state.workers, self, want.priority, isLowerTurn, clock.nowMs)) {
+  if (self !== null && mustYield(state.workers, self, want.priority, lowerClassIsDue(state), clock.nowMs)) {
     return refuseFor("fairness", want, yieldMs(desk, self), all);
   }
   return { chosen, all, considered };

@@ -34,6 +34,11 @@ export function standingOf(state: ScopeState, source: SourceState, want: Want, c
   return gateStanding(state, source, clock, tokens, estimate, admission.kind === "probe");
 }
 
+/** Would some call, however small, be let through at once? */
+export function hasRoomNow(state: ScopeState, source: SourceState, clock: StoreClock): boolean {
+  return source.breaker.state === "closed" && gateStanding(state, source, clock, 0, 0, false).startable;
+}
+
 function waiting(
   source: SourceState,
   waitMs: number,

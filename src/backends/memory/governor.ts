@@ -4,7 +4,7 @@ import type { StoreClock } from "../../domain/gates/gate.js";
 import { renewLease } from "../../domain/leases.js";
 import { type SeededRandom, seededRandom } from "../../domain/random.js";
 import { evacuationAgeMs } from "../../domain/scheduling/evacuation.js";
-import { nextInLine } from "../../domain/scheduling/fairness.js";
+import { wokenBy } from "../../domain/scheduling/wake.js";
 import {
   BREAKER_DEFAULTS,
   type BreakerConfig,
@@ -88,27 +88,31 @@ export class MemoryGovernor implements Governor {
     const clock = this.#readClock();
     const events = reclaimExpired(this.#state, clock) > 0 ? [CAPACITY_RECLAIMED] : [];
     const random = seededRandom(batch.seed);
-    const applied = this.#applyAccounts(batch, clock, random, events);
+    const released: string[] = [];
+    const applied = this.#applyAccounts(batch, clock, random, events, released);
     const reply = this.#answerWants(batch, clock, random, applied);
+    const woken = wokenBy(this.#state, released, batch.worker, clock);
+    if (woken !== null) events.push({ type: "capacity", ...woken });
     if (events.length > 0) this.#emit(events);
     return reply;
   }
 
   /** Settles, then verdicts, then renewals. */
   #applyAccounts(
-    { settles, verdicts, renew, worker }: TickBatch,
+    { settles, verdicts, renew }: TickBatch,
     clock: StoreClock,
     random: SeededRandom,
     events: GovernorEvent[],
+    released: string[],
   ): readonly boolean[] {
     if (settles.length + verdicts.length + renew.length === 0) return NONE_APPLIED;
     const state = this.#state;
     const applied: boolean[] = [];
     for (const s of settles) {
-      applied.push(this.#noteEffect(s.source, settle(state, s, clock, random), worker, clock, events));
+      applied.push(this.#noteEffect(s.source, settle(state, s, clock, random), clock, events, released));
     }
     for (const v of verdicts) {
-      applied.push(this.#noteEffect(v.source, hear(state, v, clock, random), worker, clock, events));
+      applied.push(this.#noteEffect(v.source, hear(state, v, clock, random), clock, events, released));
     }
     for (const leaseId of renew) {
       applied.push(renewLease(state.leases, leaseId, clock.nowMs + state.leaseTtlMs));
@@ -116,20 +120,19 @@ export class MemoryGovernor implements Governor {
     return applied;
   }
 
-  /** Tells what the others must know of an effect. */
+  /** Notes what the others must know of an effect. */
   #noteEffect(
     source: string,
     effect: SettleEffect,
-    worker: string,
     clock: StoreClock,
     events: GovernorEvent[],
+    released: string[],
   ): boolean {
     if (effect.stateChanged) {
       const evacuateAfterMs = effect.tripped ? evacuationAgeMs(this.#state, source, clock.nowMs) : undefined;
       events.push({ type: "state", source, ...(evacuateAfterMs === undefined ? {} : { evacuateAfterMs }) });
     } else if (effect.released) {
-      const next = nextInLine(this.#state.workers, this.#state.workers.get(worker) ?? null, clock.nowMs);
-      events.push(next === null ? { type: "capacity", source } : { type: "capacity", source, worker: next });
+      released.push(source);
     }
     if (effect.cooling && this.#state.scheduling.prefetchMs > 0) events.push({ type: "cooling", source });
     return effect.applied;

@@ -68,6 +68,15 @@ export function mustYield(
   return false;
 }
 
+/** Do more urgent calls of another process wait? */
+export function waitsForClass(book: WorkerBook, self: WorkerRecord, priority: number, nowMs: number): boolean {
+  if (book.size === 1) return false;
+  for (const other of book.values()) {
+    if (other !== self && isWaiting(other, nowMs) && other.priority < priority) return true;
+  }
+  return false;
+}
+
 /** After its wants were answered: does it wait, and with what? */
 export function noteWaiting(self: WorkerRecord, wants: readonly Want[], answers: readonly (Grant | Refusal)[]): void {
   self.waiting = false;

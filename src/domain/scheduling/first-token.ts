@@ -1,7 +1,7 @@
 /** When a first token is overdue (D_ft) and when a second attempt is worth its price (spec 10 §§4, 7). */
 
 const LEAST_DUE_MS = 3_000;
-const DUE_FACTOR = 6;
+const DUE_FACTOR = 5;
 const LEAST_HEDGE_MS = 1_000;
 const HEDGE_FACTOR = 2.2;
 
