@@ -16,6 +16,7 @@ export interface CubicRecord {
 export const BETA = 0.85;
 const K_MIN_MS = 20_000;
 const K_MAX_MS = 120_000;
+const NEWS_PER_K = 2;
 const K_GROWTH = 1.5;
 /** A limit found again within this share has not changed: it is probed more rarely. */
 const STABLE_SHARE = 0.25;
@@ -36,16 +37,20 @@ export function cubicValue(c: CubicRecord, nowMs: number, linearPerS: number): n
   return Math.max(cubic, c.beta * c.wMax + (linearPerS * sinceMs) / 1_000);
 }
 
-/** One cut: `level` = what was let through when it became too much. */
-export function cut(c: CubicRecord, level: number, nowMs: number, beta = BETA): void {
+/**
+ * One cut: `level` = what was let through when it became too much. `newsMs`: how long it takes until an attempt tells of the
+ * new level; growing faster than that would be blind.
+ */
+export function cut(c: CubicRecord, level: number, nowMs: number, beta = BETA, newsMs = 0): void {
   if (c.wMax === 0) {
     c.wMax = level;
     c.kMs = K_MIN_MS;
   } else {
     const isStable = Math.abs(level - c.wMax) < STABLE_SHARE * c.wMax;
-    c.kMs = isStable ? Math.min(K_GROWTH * c.kMs, K_MAX_MS) : K_MIN_MS;
+    c.kMs = isStable ? Math.max(c.kMs, Math.min(K_GROWTH * c.kMs, K_MAX_MS)) : K_MIN_MS;
     c.wMax = level < PLATEAU * c.wMax ? (level * (1 + beta)) / 2 : level;
   }
   c.beta = beta;
+  c.kMs = Math.max(c.kMs, NEWS_PER_K * newsMs);
   c.cutAtMs = nowMs;
 }

@@ -52,6 +52,7 @@ export function applyAttempt(
   const wasClosed = breaker.state === "closed";
   let changed = applyOutcome(breaker, state.breaker, s.leaseId, s.outcome, isRateLimited, isPanic, nowMs, random);
   const kind = evidenceOf(source, lease, s);
+  if (kind === "hang") relieve(state, source, lease, nowMs);
   if (state.scheduling.evidence && kind !== null) {
     const isBroken = addEvidence(source.evidence, kind, poolOf(state, nowMs).failShare, nowMs);
     if (isBroken && wasClosed && !changed) {
@@ -61,6 +62,13 @@ export function applyAttempt(
   }
   if (changed) noteChange(state, source, nowMs);
   return changed;
+}
+
+/** A server of which nobody said how much it bears, and which lets calls hang, has too many. */
+function relieve(state: ScopeState, { pacer, config, health }: SourceState, lease: Lease, nowMs: number): void {
+  if (!state.scheduling.pacer || config.maxConcurrency > 0) return;
+  const { startedAtMs, inflight } = lease;
+  cutFor(pacer, config, "concurrency", { startedAtMs, inflight, newsMs: health.durationMs }, nowMs);
 }
 
 /** What the attempt says of its source; null = nothing, or it was said when its first token was overdue. */
@@ -97,6 +105,7 @@ export function hearOverdue(
   random: SeededRandom,
 ): boolean {
   lease.overdue = "told";
+  relieve(state, source, lease, nowMs);
   // A probe is judged by its own end.
   if (lease.grant.probe || !state.scheduling.evidence) return false;
   if (!addEvidence(source.evidence, "hang", poolOf(state, nowMs).failShare, nowMs)) return false;

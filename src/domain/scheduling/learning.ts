@@ -34,7 +34,7 @@ function growWindow(state: ScopeState, source: SourceState, lease: Lease, s: Set
   if (s.tpotMs === undefined || s.tpotMs <= 0) return;
   const share = gradientShare(gradient, s.tpotMs, nowMs);
   if (share === null || (pacer.window.wMax !== 0 && lease.startedAtMs <= pacer.window.cutAtMs)) return;
-  cutWindowTo(pacer, (Math.min(windowInForce(state, source, nowMs), inflight) * share) / BETA, nowMs);
+  cutWindowTo(pacer, (Math.min(windowInForce(state, source, nowMs), inflight) * share) / BETA, nowMs, s.durationMs);
 }
 
 function learnSize(state: ScopeState, source: SourceState, lease: Lease, { inTokens, outTokens }: Settle): void {

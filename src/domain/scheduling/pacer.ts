@@ -134,6 +134,8 @@ export interface PacedAttempt {
   readonly startedAtMs: number;
   /** In flight when it was sent, itself included. */
   readonly inflight: number;
+  /** What an attempt on this source takes; 0 = unknown. */
+  readonly newsMs?: number;
 }
 
 /**
@@ -166,7 +168,7 @@ function cutRate(p: PacerRecord, limits: LimitConfig, attempt: PacedAttempt, now
 
 function cutWindow(p: PacerRecord, limits: LimitConfig, attempt: PacedAttempt, nowMs: number): boolean {
   if (isStale(p.window, attempt)) return false;
-  cutWindowTo(p, Math.min(pacedWindow(p, limits, nowMs), attempt.inflight), nowMs);
+  cutWindowTo(p, Math.min(pacedWindow(p, limits, nowMs), attempt.inflight), nowMs, attempt.newsMs);
   return true;
 }
 
@@ -175,8 +177,8 @@ function isStale(c: CubicRecord, attempt: PacedAttempt): boolean {
 }
 
 /** For the gradient guard, which knows the level itself. */
-export function cutWindowTo(p: PacerRecord, level: number, nowMs: number): void {
-  cut(p.window, Math.max(1, level), nowMs);
+export function cutWindowTo(p: PacerRecord, level: number, nowMs: number, newsMs = 0): void {
+  cut(p.window, Math.max(1, level), nowMs, BETA, newsMs);
 }
 
 /** A success of a source whose concurrency nobody configured. */

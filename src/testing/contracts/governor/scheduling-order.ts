@@ -135,6 +135,45 @@ export const orderTests: readonly ContractTest[] = [
     },
   },
   {
+    name: "fairness: processes of any classes and histories never all wait for each other",
+    body: async (open) => {
+      const sources = [sourceConfig("a", { maxConcurrency: 3 }), sourceConfig("b", { maxConcurrency: 2 })];
+      const bench = await open({ sources, scheduling: { fairness: true, prefetchMs: 1_000 } });
+      const workers = ["one", "two", "three", "four"];
+      const priorities = [[0, 1], [1], [0, 0, 1], [1, 2]];
+      let held: [string, Grant][] = [];
+      let random = 7;
+      const below = (limit: number): number => {
+        random = (random * 16_807) % 2_147_483_647;
+        return random % limit;
+      };
+      for (let round = 0; round < 400; round += 1) {
+        const at = below(workers.length);
+        const wants = priorities[at]!.flatMap((priority) =>
+          Array.from({ length: 1 + below(3) }, () => bench.newWant(["a", "b"], { priority })),
+        );
+        for (const answer of await askAs(bench, workers[at]!, wants)) {
+          if (!isRefusal(answer)) held.push([workers[at]!, answer]);
+        }
+        await bench.advance(20 + below(200));
+        if (round % 3 > 0) continue;
+        for (const [worker, grant] of held) await settleAs(bench, worker, grant);
+        held = [];
+        // Nothing is in flight: whoever asks first, somebody of those that wait is let through.
+        let passed = false;
+        for (let n = 0; n < workers.length; n += 1) {
+          const again = priorities[n]!.map((priority) => bench.newWant(["a", "b"], { priority }));
+          for (const answer of await askAs(bench, workers[n]!, again)) {
+            if (isRefusal(answer)) continue;
+            passed = true;
+            held.push([workers[n]!, answer]);
+          }
+        }
+        assert.ok(passed, `round ${round}: everybody waits`);
+      }
+    },
+  },
+  {
     name: "retry budget: twenty at first, then three at a time and one for ten successes; off, any number",
     body: async (open) => {
       for (const retryBudget of [true, false]) {

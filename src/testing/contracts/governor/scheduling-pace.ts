@@ -28,12 +28,12 @@ export const paceTests: readonly ContractTest[] = [
       }
       await bench.settle(last, "alive", { rateLimited: "requests", retryAfterMs: 2_000 });
       const cut = await bench.source("a");
-      within(cut.adaptive?.ratePerS ?? 0, 7, 9.5, "up to 10 a second were admitted, 85 % of a little more is left");
+      within(cut.adaptive?.ratePerS ?? 0, 6, 8.5, "up to 10 a second were admitted, three quarters of that are left");
       near(cut.coolingMs, 2_000, 1, "cooldown");
       await bench.advance(2_000);
       await bench.settle(await bench.granted("a"), "success");
       const early = await bench.refused("a");
-      within(early.waitHintMs, 50, 200, "one interval, no burst");
+      within(early.waitHintMs, 50, 250, "one interval, no burst");
     },
   },
   {
