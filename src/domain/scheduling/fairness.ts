@@ -99,21 +99,29 @@ export function rankOf(book: WorkerBook, self: WorkerRecord, nowMs: number): num
   return rank;
 }
 
-/** Who is next among those that wait, apart from `self`: the most urgent class, then the smallest virtual time. */
-export function nextInLine(book: WorkerBook, self: WorkerRecord | null, nowMs: number): string | null {
+/**
+ * Who is next among those that wait, apart from `self`: the most urgent class, or the least urgent one when it is the lower
+ * class's turn, then the smallest virtual time.
+ */
+export function nextInLine(
+  book: WorkerBook,
+  self: WorkerRecord | null,
+  isLowerTurn: boolean,
+  nowMs: number,
+): string | null {
   let name: string | null = null;
   let best: WorkerRecord | null = null;
   for (const [candidate, worker] of book) {
     if (worker === self || !isWaiting(worker, nowMs)) continue;
-    if (best !== null && !goesFirst(worker, best)) continue;
+    if (best !== null && !goesFirst(worker, best, isLowerTurn)) continue;
     name = candidate;
     best = worker;
   }
   return name;
 }
 
-function goesFirst(a: WorkerRecord, b: WorkerRecord): boolean {
-  if (a.priority !== b.priority) return a.priority < b.priority;
+function goesFirst(a: WorkerRecord, b: WorkerRecord, isLowerTurn: boolean): boolean {
+  if (a.priority !== b.priority) return a.priority < b.priority !== isLowerTurn;
   return a.virtualTime < b.virtualTime;
 }
 

@@ -190,8 +190,9 @@ describe("fairness", () => {
       worker.virtualTime = virtualTime;
       worker.lastVisitMs = at;
     }
-    expect(nextInLine(book, null, 2_000)).toBe("b");
-    expect(nextInLine(book, book.get("b")!, 2_000)).toBe("a");
+    expect(nextInLine(book, null, false, 2_000)).toBe("b");
+    expect(nextInLine(book, null, true, 2_000)).toBe("c");
+    expect(nextInLine(book, book.get("b")!, false, 2_000)).toBe("a");
     expect(rankOf(book, book.get("a")!, 2_000)).toBe(2);
   });
 });

@@ -135,42 +135,32 @@ export const orderTests: readonly ContractTest[] = [
     },
   },
   {
-    name: "fairness: processes of any classes and histories never all wait for each other",
+    name: "fairness: the lower class's turn lets one of them go, never none",
     body: async (open) => {
-      const sources = [sourceConfig("a", { maxConcurrency: 3 }), sourceConfig("b", { maxConcurrency: 2 })];
-      const bench = await open({ sources, scheduling: { fairness: true, prefetchMs: 1_000 } });
-      const workers = ["one", "two", "three", "four"];
-      const priorities = [[0, 1], [1], [0, 0, 1], [1, 2]];
-      let held: [string, Grant][] = [];
-      let random = 7;
-      const below = (limit: number): number => {
-        random = (random * 16_807) % 2_147_483_647;
-        return random % limit;
-      };
-      for (let round = 0; round < 400; round += 1) {
-        const at = below(workers.length);
-        const wants = priorities[at]!.flatMap((priority) =>
-          Array.from({ length: 1 + below(3) }, () => bench.newWant(["a", "b"], { priority })),
-        );
-        for (const answer of await askAs(bench, workers[at]!, wants)) {
-          if (!isRefusal(answer)) held.push([workers[at]!, answer]);
+      const bench = await open({ sources: [sourceConfig("a", { maxConcurrency: 1 })], scheduling: { fairness: true } });
+      const low = () => [bench.newWant("a", { priority: 1 })];
+      const mixed = () => [0, 0, 1].map((priority) => bench.newWant("a", { priority }));
+      const served: string[] = [];
+      let woken = "mixed";
+      bench.governor.onEvent((event) => {
+        woken = event.worker ?? woken;
+      });
+      for (let round = 0; round < 40; round += 1) {
+        const granted: [string, Grant][] = [];
+        const order = woken === "low" ? (["low", "mixed"] as const) : (["mixed", "low"] as const);
+        for (const worker of order) {
+          const wants = worker === "low" ? low() : mixed();
+          for (const answer of await askAs(bench, worker, wants))
+            if (!isRefusal(answer)) granted.push([worker, answer]);
         }
-        await bench.advance(20 + below(200));
-        if (round % 3 > 0) continue;
-        for (const [worker, grant] of held) await settleAs(bench, worker, grant);
-        held = [];
-        // Nothing is in flight: whoever asks first, somebody of those that wait is let through.
-        let passed = false;
-        for (let n = 0; n < workers.length; n += 1) {
-          const again = priorities[n]!.map((priority) => bench.newWant(["a", "b"], { priority }));
-          for (const answer of await askAs(bench, workers[n]!, again)) {
-            if (isRefusal(answer)) continue;
-            passed = true;
-            held.push([workers[n]!, answer]);
-          }
-        }
-        assert.ok(passed, `round ${round}: everybody waits`);
+        assert.equal(granted.length, 1, `round ${round}: ${granted.length} granted, ${served.join(" ")}`);
+        served.push(granted[0]![0]);
+        await bench.advance(50);
+        woken = "mixed";
+        await settleAs(bench, ...granted[0]!);
       }
+      const turns = served.filter((worker) => worker === "low").length;
+      within(turns, 3, 6, `turns of the lower class: ${served.join(" ")}`);
     },
   },
   {
