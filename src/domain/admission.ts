@@ -38,7 +38,7 @@ const ENDS_ANY_TIME: ReadonlySet<string> = new Set(["concurrency", "global_concu
 const BUDGET_RECHECK_MS = 1_000;
 /** Another process's turn lasts at most so long; its grants wake who yields. */
 const YIELD_RECHECK_MS = 1_000;
-const LEAST_YIELD_MS = 10;
+const LEAST_YIELD_MS = 100;
 
 /**
  * Decides the wants of one tick. One that has to wait holds back the later ones that the governor would treat alike, or
