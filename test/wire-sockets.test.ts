@@ -24,7 +24,10 @@ function clientFor(
 }
 
 /** A breaker that lets a thousand failures through. */
-const PATIENT = { breaker: { failThreshold: 100_000, minSamples: 100_000 } };
+const PATIENT = {
+  breaker: { failThreshold: 100_000, minSamples: 100_000 },
+  scheduling: { evidence: false, pacer: false },
+};
 
 describe("keep-alive", () => {
   it("few sockets serve plain answers, streams and refusals, one after another", async () => {
