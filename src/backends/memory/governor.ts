@@ -47,6 +47,8 @@ export interface MemoryGovernorOptions {
 const DEFAULT_LEASE_TTL_MS = 30_000;
 const NO_GRANTS: readonly Grant[] = [];
 const NO_REFUSALS: readonly Refusal[] = [];
+/** Never added to: nothing is released where nothing is settled. */
+const NONE_RELEASED: string[] = [];
 const NONE_APPLIED: readonly boolean[] = [];
 const CAPACITY_RECLAIMED: GovernorEvent = { type: "capacity", source: "*" };
 
@@ -88,7 +90,7 @@ export class MemoryGovernor implements Governor {
     const clock = this.#readClock();
     const events = reclaimExpired(this.#state, clock) > 0 ? [CAPACITY_RECLAIMED] : [];
     const random = seededRandom(batch.seed);
-    const released: string[] = [];
+    const released = batch.settles.length === 0 ? NONE_RELEASED : [];
     const applied = this.#applyAccounts(batch, clock, random, events, released);
     const reply = this.#answerWants(batch, clock, random, applied);
     const woken = wokenBy(this.#state, released, batch.worker, clock);

@@ -5,7 +5,7 @@ import type { SeededRandom } from "../random.js";
 import type { ScopeState, SourceState } from "../scope-state.js";
 import type { Settle, Verdict } from "../tick.js";
 import { addEvidence, type EvidenceKind, isMostlyHanging, restartEvidence } from "./evidence.js";
-import { noteFirstToken } from "./health.js";
+import { learnFirstToken } from "./learning.js";
 import { cutFor, emptyBurst } from "./pacer.js";
 import { poolOf } from "./pool.js";
 
@@ -125,7 +125,7 @@ export function hearFirstToken(
 ): boolean {
   if (v.ttftMs !== undefined) {
     lease.ttftMs = v.ttftMs;
-    noteFirstToken(source.health, v.ttftMs);
+    learnFirstToken(state, source, v.ttftMs);
   }
   const isReversal = lease.overdue === "told";
   if (isReversal) lease.overdue = "reversed";

@@ -18,11 +18,17 @@ export function learnFrom(state: ScopeState, source: SourceState, lease: Lease, 
     return;
   }
   if (s.outcome !== "success") return;
-  if (lease.ttftMs === 0 && s.ttftMs !== undefined) noteFirstToken(source.health, s.ttftMs);
+  if (lease.ttftMs === 0 && s.ttftMs !== undefined) learnFirstToken(state, source, s.ttftMs);
   noteSuccess(source.health, s.durationMs, s.tpotMs, nowMs);
   earn(state.budgets);
   if (state.scheduling.pacer) growWindow(state, source, lease, s, nowMs);
   learnSize(state, source, lease, s);
+}
+
+export function learnFirstToken(state: ScopeState, { health }: SourceState, ttftMs: number): void {
+  // The first one is to be seen at once.
+  if (health.ttftMs === 0) state.pool = null;
+  noteFirstToken(health, ttftMs);
 }
 
 /** Unknown concurrency is found by growing, and by watching the time per token. */

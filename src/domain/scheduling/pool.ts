@@ -12,8 +12,7 @@ export function poolOf(state: ScopeState, nowMs: number): Pool {
   const { pool } = state;
   if (pool !== null && nowMs - pool.measuredAtMs < FRESH_MS) return pool;
   const measured = measurePool(state, nowMs);
-  // Nothing known yet: the first sample is to be seen at once.
-  state.pool = measured.ttftMs === 0 ? null : measured;
+  state.pool = measured;
   return measured;
 }
 
