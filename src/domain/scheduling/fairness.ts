@@ -26,6 +26,7 @@ const FORGET_MS = 15_000;
 export function visit(book: WorkerBook, name: string, nowMs: number): WorkerRecord {
   let worker = book.get(name);
   if (worker === undefined) {
+    forgetSilent(book, nowMs);
     worker = { virtualTime: 0, waiting: false, priority: 0, lastVisitMs: nowMs };
     book.set(name, worker);
   }
@@ -125,6 +126,6 @@ function goesFirst(a: WorkerRecord, b: WorkerRecord, isLowerTurn: boolean): bool
   return a.virtualTime < b.virtualTime;
 }
 
-export function forgetSilent(book: WorkerBook, nowMs: number): void {
+function forgetSilent(book: WorkerBook, nowMs: number): void {
   for (const [name, worker] of book) if (nowMs - worker.lastVisitMs > FORGET_MS) book.delete(name);
 }

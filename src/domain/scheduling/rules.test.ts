@@ -169,6 +169,13 @@ describe("fairness", () => {
     expect(mustYield(book, a, 0, false, 0)).toBe(false);
   });
 
+  test("processes that are gone are forgotten when others come", () => {
+    const book: WorkerBook = new Map();
+    for (let n = 0; n < 1_000; n += 1) visit(book, `worker-${n}`, n * 1_000);
+    expect(book.size).toBeLessThanOrEqual(17);
+    expect(book.has("worker-999")).toBe(true);
+  });
+
   test("who was away does not catch up in one go", () => {
     const book: WorkerBook = new Map();
     const busy = visit(book, "busy", 0);
