@@ -4,6 +4,7 @@ import type { ScopeState, SourceState } from "../scope-state.js";
 import type { Settle } from "../tick.js";
 import { earn } from "./budgets.js";
 import { BETA } from "./cubic.js";
+import { noteAnswer } from "./goodput.js";
 import { gradientShare } from "./gradient.js";
 import { noteFailure, noteFirstToken, noteSuccess } from "./health.js";
 import { windowInForce } from "./in-force.js";
@@ -21,6 +22,8 @@ export function learnFrom(state: ScopeState, source: SourceState, lease: Lease, 
   if (lease.ttftMs === 0 && s.ttftMs !== undefined) learnFirstToken(state, source, s.ttftMs);
   noteSuccess(source.health, s.durationMs, s.tpotMs, nowMs);
   earn(state.budgets);
+  noteAnswer(source.pacer.goodput, nowMs);
+  source.pacer.attemptMs = source.health.durationMs;
   if (state.scheduling.pacer) growWindow(state, source, lease, s, nowMs);
   learnSize(state, source, lease, s);
 }

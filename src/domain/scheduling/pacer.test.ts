@@ -108,7 +108,7 @@ describe("pacer", () => {
     expect(measuredRate(p, 30_000)).toBeCloseTo(20, 0);
     expect(cutFor(p, FREE, "requests", { startedAtMs: 29_000, inflight: 5 }, 30_000)).toBe(true);
     const rate = pacedRate(p, FREE, 30_000);
-    expect(rate).toBeCloseTo(20 * 1.05 * 0.76, 0);
+    expect(rate).toBeCloseTo(20 * 1.05 * 0.85, 0);
     expect(pacedWindow(p, FREE, 30_000)).toBe(8);
     expect(cutFor(p, FREE, "requests", { startedAtMs: 29_999, inflight: 5 }, 30_500)).toBe(false);
     expect(pacedRate(p, FREE, 30_500)).toBeGreaterThanOrEqual(rate);

@@ -2,6 +2,7 @@ import { requestRate, type SmoothRate, smoothTake, smoothWaitMs } from "../gates
 import type { LimitConfig } from "../source.js";
 import type { RateLimitDimension, UpstreamLimits } from "../upstream-limits.js";
 import { BETA, type CubicRecord, cubicValue, cut, neverCut } from "./cubic.js";
+import { type GoodputRecord, newGoodput, noteLetThrough, noteRefused, rateFloor, windowFloor } from "./goodput.js";
 
 /**
  * What a source bears, learned from its 429s and headers (spec 10 §3): two controllers, one for calls in flight (W), one
@@ -10,6 +11,9 @@ import { BETA, type CubicRecord, cubicValue, cut, neverCut } from "./cubic.js";
 export interface PacerRecord {
   readonly window: CubicRecord;
   readonly rate: CubicRecord;
+  readonly goodput: GoodputRecord;
+  /** What an attempt takes on average; 0 = unknown. */
+  attemptMs: number;
   /** W of a source without a configured concurrency until its first cut: grows by one a success while half of it is used. */
   startWindow: number;
   /** Theoretical arrival time of R, once it was cut. */
@@ -19,6 +23,7 @@ export interface PacerRecord {
   /** From headers, per minute; 0 = nothing learned. */
   learnedRpm: number;
   learnedTpm: number;
+  firstAdmittedMs: number;
   /** Admitted requests in this and the last stretch of 10 s. */
   bucket: number;
   bucketCount: number;
@@ -28,6 +33,7 @@ export interface PacerRecord {
 const START_WINDOW = 8;
 const MAX_WINDOW = 512;
 const BUCKET_MS = 10_000;
+const LEAST_SPAN_MS = 1_000;
 /** A level is cut from a little above what was measured: the measure lags. */
 const MEASURED_MARGIN = 1.05;
 const WINDOW_GROWTH_PER_S = 0.1;
@@ -39,19 +45,20 @@ const LEAST_MEASURED_PER_S = 1;
 /** What a header must leave of a second's rate, else R is cut before anything fails. */
 const EARLY_REQUESTS_S = 1;
 const EARLY_TOKENS_S = 0.5;
-/** What a cut leaves of a rate whose limit nobody told: it will be met again and again. */
-const BETA_SEARCH = 0.76;
 const NO_LIMIT = 0;
 
 export function newPacer(): PacerRecord {
   return {
     window: neverCut(),
     rate: neverCut(),
+    goodput: newGoodput(),
+    attemptMs: 0,
     startWindow: START_WINDOW,
     rateTatMs: 0,
     rateToleranceMs: 0,
     learnedRpm: NO_LIMIT,
     learnedTpm: NO_LIMIT,
+    firstAdmittedMs: -1,
     bucket: -1,
     bucketCount: 0,
     earlierCount: 0,
@@ -62,7 +69,8 @@ export function newPacer(): PacerRecord {
 export function pacedWindow(p: PacerRecord, limits: LimitConfig, nowMs: number): number {
   const cap = limits.maxConcurrency > 0 ? limits.maxConcurrency : MAX_WINDOW;
   if (p.window.wMax === 0) return limits.maxConcurrency > 0 ? cap : p.startWindow;
-  const level = cubicValue(p.window, nowMs, WINDOW_GROWTH_PER_S);
+  const floor = windowFloor(p.goodput, p.attemptMs, nowMs);
+  const level = Math.max(cubicValue(p.window, nowMs, WINDOW_GROWTH_PER_S), floor);
   return Math.max(1, Math.floor(Math.min(level, cap)));
 }
 
@@ -70,7 +78,7 @@ export function pacedWindow(p: PacerRecord, limits: LimitConfig, nowMs: number):
 export function pacedRate(p: PacerRecord, limits: LimitConfig, nowMs: number): number {
   const cap = rateCap(p, limits);
   const level = cubicValue(p.rate, nowMs, RATE_GROWTH_PER_S);
-  return Math.min(Math.max(level, MIN_RATE_PER_S), cap);
+  return Math.min(Math.max(level, MIN_RATE_PER_S, rateFloor(p.goodput, nowMs)), cap);
 }
 
 function rateCap(p: PacerRecord, limits: LimitConfig): number {
@@ -105,12 +113,14 @@ export function pacedWaitMs(p: PacerRecord, limits: LimitConfig, nowMs: number):
 /** Books one request that starts at `startMs`. */
 export function notePacedGrant(p: PacerRecord, limits: LimitConfig, startMs: number, nowMs: number): void {
   countAdmitted(p, nowMs);
+  noteLetThrough(p.goodput);
   const interval = pacedInterval(p, limits, nowMs);
   if (interval !== null) p.rateTatMs = smoothTake(interval, p.rateTatMs, startMs, 1);
 }
 
 function countAdmitted(p: PacerRecord, nowMs: number): void {
   rollBuckets(p, nowMs);
+  if (p.firstAdmittedMs < 0) p.firstAdmittedMs = nowMs;
   p.bucketCount += 1;
 }
 
@@ -126,7 +136,9 @@ function rollBuckets(p: PacerRecord, nowMs: number): void {
 export function measuredRate(p: PacerRecord, nowMs: number): number {
   rollBuckets(p, nowMs);
   const share = nowMs / BUCKET_MS - p.bucket;
-  return (p.bucketCount + p.earlierCount * (1 - share)) / (BUCKET_MS / 1_000);
+  // A process that began a second ago has not been idle for nine.
+  const spanMs = Math.min(BUCKET_MS, Math.max(LEAST_SPAN_MS, nowMs - p.firstAdmittedMs));
+  return ((p.bucketCount + p.earlierCount * (1 - share)) * 1_000) / spanMs;
 }
 
 /** The attempt a 429, or a warning before it, came from. */
@@ -149,6 +161,7 @@ export function cutFor(
   attempt: PacedAttempt,
   nowMs: number,
 ): boolean {
+  noteRefused(p.goodput);
   let hasCut = false;
   if (dimension !== "concurrency") hasCut = cutRate(p, limits, attempt, nowMs);
   // Of a window that was hardly used nobody can say that it was too wide.
@@ -160,8 +173,7 @@ export function cutFor(
 function cutRate(p: PacerRecord, limits: LimitConfig, attempt: PacedAttempt, nowMs: number): boolean {
   if (isStale(p.rate, attempt)) return false;
   const measured = Math.max(MEASURED_MARGIN * measuredRate(p, nowMs), LEAST_MEASURED_PER_S);
-  const isKnown = p.learnedRpm !== NO_LIMIT || p.learnedTpm !== NO_LIMIT;
-  cut(p.rate, Math.min(pacedRate(p, limits, nowMs), measured), nowMs, isKnown ? BETA : BETA_SEARCH);
+  cut(p.rate, Math.min(pacedRate(p, limits, nowMs), measured), nowMs);
   p.rateToleranceMs = intervalOf(p, limits, nowMs).toleranceMs;
   return true;
 }
