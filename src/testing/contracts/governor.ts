@@ -4,6 +4,7 @@ import { tripTests } from "./governor/breaker-trips.js";
 import { cooldownTests } from "./governor/cooldown.js";
 import { gateTests } from "./governor/gates.js";
 import { leaseTests } from "./governor/leases.js";
+import { lostReplyTests } from "./governor/lost-replies.js";
 import { observationTests } from "./governor/observation.js";
 import { probeTests } from "./governor/probes.js";
 import { rateTests } from "./governor/rates.js";
@@ -20,6 +21,7 @@ const TESTS: readonly ContractTest[] = [
   ...wantTests,
   ...rateTests,
   ...leaseTests,
+  ...lostReplyTests,
   ...tripTests,
   ...openTests,
   ...probeTests,

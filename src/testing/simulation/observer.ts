@@ -164,7 +164,10 @@ export class Observer {
   #granted(grant: Grant, nowMs: number, state: () => ScopeSnapshot): void {
     const { source, leaseId } = grant;
     // Asked again after a lost reply: the same permit, not another one.
-    if (this.#ledger.find(leaseId) !== undefined) return;
+    if (this.#ledger.find(leaseId) !== undefined) {
+      this.#ledger.renew(leaseId, nowMs);
+      return;
+    }
     if (this.#settled.has(leaseId)) this.#violate(`permit ${leaseId} was granted again after it had been settled`);
     if (grant.probe && this.#ledger.liveProbes(source) > 0) this.#violate(`${source} got a second probe, ${leaseId}`);
     this.#ledger.add(grant, nowMs);
