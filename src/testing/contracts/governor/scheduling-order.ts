@@ -75,6 +75,20 @@ export const orderTests: readonly ContractTest[] = [
     },
   },
   {
+    name: "classes: a lower class whose turn can't be used holds nobody of the upper one back",
+    body: async (open) => {
+      const limits = { tpm: 1_000, limitRule: "window" } as const;
+      const bench = await open({ sources: [sourceConfig("a", limits)], scheduling: {} });
+      await bench.alignToMinute();
+      const large = bench.newWant("a", { priority: 1, estTokens: 995 });
+      for (let round = 0; round < 12; round += 1) {
+        const [upper, lower] = await bench.ask([bench.newWant("a", { estTokens: 10 }), large]);
+        assert.ok(upper && !isRefusal(upper), `round ${round}: the small call of the upper class fits`);
+        assert.ok(lower && isRefusal(lower), "the first grant left no room for it");
+      }
+    },
+  },
+  {
     name: "fairness: a process that asks five times as much gets no more than the other while both wait",
     body: async (open) => {
       const bench = await open({
@@ -184,7 +198,12 @@ export const orderTests: readonly ContractTest[] = [
         const next = await bench.want("a", { retry: true });
         assert.equal(isRefusal(next) && next.kind, retryBudget ? "fairness" : false);
         assert.ok(!isRefusal(await bench.want("a")), "a first try needs no budget");
-        for (const grant of held) await bench.settle(grant, "success");
+        // One more than ten: ten tenths add up to a little less than one.
+        await bench.attempts("a", "success", 11);
+        const earned = await bench.granted("a", { retry: true });
+        const spent = await bench.want("a", { retry: true });
+        assert.equal(isRefusal(spent) && spent.kind, retryBudget ? "fairness" : false);
+        for (const grant of [...held, earned]) await bench.settle(grant, "cancelled");
         assert.ok(!isRefusal(await bench.want("a", { retry: true })));
       }
     },
