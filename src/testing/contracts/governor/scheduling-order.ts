@@ -136,6 +136,20 @@ export const orderTests: readonly ContractTest[] = [
     },
   },
   {
+    name: "fairness: a permit that comes back wakes one process that waits, the next in line",
+    body: async (open) => {
+      const bench = await open({ sources: [sourceConfig("a", { maxConcurrency: 1 })], scheduling: { fairness: true } });
+      const [held] = await askAs(bench, "one", [bench.newWant("a")]);
+      assert.ok(held && !isRefusal(held));
+      const woken: unknown[] = [];
+      bench.governor.onEvent(({ type, worker }) => type === "capacity" && woken.push(worker));
+      await askAs(bench, "two", [bench.newWant("a", { priority: 1 })]);
+      await askAs(bench, "three", [bench.newWant("a")]);
+      await settleAs(bench, "one", held);
+      assert.deepEqual(woken, ["three"]);
+    },
+  },
+  {
     name: "fairness: more urgent calls of another process go first",
     body: async (open) => {
       const bench = await open({ sources: [sourceConfig("a", { maxConcurrency: 1 })], scheduling: { fairness: true } });
