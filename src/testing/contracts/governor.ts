@@ -8,6 +8,7 @@ import { lostReplyTests } from "./governor/lost-replies.js";
 import { observationTests } from "./governor/observation.js";
 import { probeTests } from "./governor/probes.js";
 import { rateTests } from "./governor/rates.js";
+import { fairnessTests } from "./governor/scheduling-fairness.js";
 import { isolationTests } from "./governor/scheduling-isolation.js";
 import { orderTests } from "./governor/scheduling-order.js";
 import { paceTests } from "./governor/scheduling-pace.js";
@@ -31,6 +32,7 @@ const TESTS: readonly ContractTest[] = [
   ...paceTests,
   ...isolationTests,
   ...orderTests,
+  ...fairnessTests,
 ];
 
 export interface GovernorContractOptions {
