@@ -1,6 +1,6 @@
 import type { StoreClock } from "./gates/gate.js";
 import { grantTo } from "./grant.js";
-import { inflightOf } from "./leases.js";
+import { inflightOf, renewLease } from "./leases.js";
 import type { SeededRandom } from "./random.js";
 import { passedOver, refuse, refuseFor } from "./refusal.js";
 import { mayHedge, mayRetry } from "./scheduling/budgets.js";
@@ -60,9 +60,8 @@ export function admitAll(
 }
 
 function admitOne(desk: Desk, want: Want): Grant | Refusal {
-  const live = desk.state.leases.byId.get(want.leaseId);
-  // The reply of the first asking was lost: the same answer, nothing counted twice.
-  if (live !== undefined) return live.grant;
+  const earlier = grantOf(desk, want);
+  if (earlier !== null) return earlier;
   const decision = decide(desk, want);
   if ("kind" in decision) return decision;
   if (passesClass(desk, want)) desk.state.grantsOfUpperClass = 0;
@@ -83,7 +82,7 @@ function admitLine(desk: Desk, wants: readonly Want[]): (Grant | Refusal)[] {
     let want = wants[position]!;
     // A retry may wait for its budget alone.
     const key = `${want.candidates.join()}|${want.failedHere.join()}|${want.retry === true}`;
-    const answer = earlierAnswer(state, want, heldBack.get(key)) ?? decide(desk, want);
+    const answer = grantOf(desk, want) ?? answerOf(want, heldBack.get(key)) ?? decide(desk, want);
     if ("kind" in answer && lower > 0) {
       // Its turn can't be used: it waits behind the others as before, and holds none of them back.
       lowerWasRefused = true;
@@ -111,11 +110,17 @@ function admitLine(desk: Desk, wants: readonly Want[]): (Grant | Refusal)[] {
   return answers;
 }
 
-/** The same answer as before for a repeated want, or as for the one ahead of it that had to wait. */
-function earlierAnswer(state: ScopeState, want: Want, ahead: Refusal | undefined): Grant | Refusal | null {
+/** The reply of the first asking was lost: the same answer, nothing counted twice. It promises the whole time again. */
+function grantOf({ state, clock }: Desk, want: Want): Grant | null {
   const live = state.leases.byId.get(want.leaseId);
-  if (live !== undefined) return live.grant;
-  return ahead === undefined ? null : { ...ahead, leaseId: want.leaseId };
+  if (live === undefined) return null;
+  renewLease(state.leases, want.leaseId, clock.nowMs + state.leaseTtlMs);
+  return live.grant;
+}
+
+/** The same as for the one ahead that had to wait. */
+function answerOf({ leaseId }: Want, ahead: Refusal | undefined): Refusal | null {
+  return ahead === undefined ? null : { ...ahead, leaseId };
 }
 
 /** What concerns this call alone holds nobody back. */

@@ -40,10 +40,12 @@ function grantAll(desk: Desk, grants: readonly Grant[], wants: readonly QueueEnt
 function handOut(desk: Desk, entry: QueueEntry, grant: Grant, sentMs: number | null): void {
   const nowMs = desk.options.runtime.now();
   desk.mayHold.delete(entry);
-  // A process that was frozen longer than the lease: somebody else may have the permit by now. Asked again.
+  // A process that was frozen longer than the lease: somebody else may have the permit by now.
   const isStale = sentMs !== null && nowMs - sentMs >= grant.leaseTtlMs;
   if (isStale) {
-    desk.giveBack(grant);
+    // Asked again under the same id. Given back, it would come back later than the next permit of that id was given.
+    if (desk.waiters.isAsking(entry)) desk.mayHold.add(entry);
+    else desk.giveBack(grant);
     return;
   }
   desk.live.add(grant.leaseId, sentMs ?? nowMs, grant.leaseTtlMs);

@@ -19,7 +19,7 @@ describe("flags", () => {
       forMs: 90_000,
       jobs: 1,
     });
-    expect(parseFlags(["--worst"], 2)).toMatchObject({ scenarios: ["worst"], worst: true });
+    expect(parseFlags(["--worst"], 2)).toMatchObject({ scenarios: ["worst", "mixed"], worst: true });
     expect(parseFlags(["--worst", "--for", "5m"], 2).seeds.length).toBeGreaterThan(10_000);
     expect(parseFlags(["--worst", "--for", "5m", "--seeds", "3"], 2).seeds).toEqual([1, 2, 3]);
   });

@@ -145,7 +145,7 @@ describe("the observer", () => {
     const { createObserver } = await import("../../src/testing/simulation/observer.js");
     const { SimulationKernel } = await import("../../src/testing/kernel.js");
     const observer = createObserver(new SimulationKernel());
-    observer.expect({ maxConcurrency: new Map() });
+    observer.expect({ limits: new Map() });
     const attempt: AttemptRecord = {
       leaseId: "lease",
       callIndex: 0,

@@ -111,7 +111,9 @@ export class MemoryGovernor implements Governor {
     const state = this.#state;
     const applied: boolean[] = [];
     for (const s of settles) {
-      applied.push(this.#noteEffect(s.source, settle(state, s, clock, random), clock, events, released));
+      // Whoever gives back by id alone, because the reply was lost, does not know the source.
+      const source = state.leases.byId.get(s.leaseId)?.grant.source ?? s.source;
+      applied.push(this.#noteEffect(source, settle(state, s, clock, random), clock, events, released));
     }
     for (const v of verdicts) {
       applied.push(this.#noteEffect(v.source, hear(state, v, clock, random), clock, events, released));

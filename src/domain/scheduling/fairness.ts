@@ -22,7 +22,7 @@ const SILENT_MS = 1_500;
 /** Forgotten after this long without a visit. */
 const FORGET_MS = 15_000;
 
-/** The process is here; one that was away does not catch up. */
+/** The process is here; one that was away, or is new, does not catch up. */
 export function visit(book: WorkerBook, name: string, nowMs: number): WorkerRecord {
   let worker = book.get(name);
   if (worker === undefined) {
@@ -30,9 +30,19 @@ export function visit(book: WorkerBook, name: string, nowMs: number): WorkerReco
     worker = { virtualTime: 0, waiting: false, priority: 0, lastVisitMs: nowMs };
     book.set(name, worker);
   }
-  if (!worker.waiting) worker.virtualTime = Math.max(worker.virtualTime, leastWaiting(book, worker, nowMs) ?? 0);
+  if (!worker.waiting && book.size > 1) {
+    const presentTime = leastWaiting(book, worker, nowMs) ?? greatest(book);
+    worker.virtualTime = Math.max(worker.virtualTime, presentTime);
+  }
   worker.lastVisitMs = nowMs;
   return worker;
+}
+
+/** While nobody waits, nobody has a claim to what others were given. */
+function greatest(book: WorkerBook): number {
+  let most = 0;
+  for (const { virtualTime } of book.values()) if (virtualTime > most) most = virtualTime;
+  return most;
 }
 
 /** Smallest virtual time among the others that wait; null when nobody does. */

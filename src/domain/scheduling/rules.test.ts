@@ -157,9 +157,9 @@ describe("fairness", () => {
   test("who is more than the lead ahead of a waiting one yields; alone nobody does", () => {
     const book: WorkerBook = new Map();
     const a = visit(book, "a", 0);
-    a.virtualTime = 1_000;
     expect(mustYield(book, a, 0, false, 0)).toBe(false);
     const b = visit(book, "b", 0);
+    a.virtualTime = 1_000;
     expect(mustYield(book, a, 0, false, 0)).toBe(false);
     noteWaiting(b, wants(0), refused);
     expect(mustYield(book, a, 0, false, 0)).toBe(true);
@@ -182,6 +182,15 @@ describe("fairness", () => {
     busy.virtualTime = 500;
     noteWaiting(busy, wants(0), refused);
     expect(visit(book, "back", 100).virtualTime).toBe(500);
+  });
+
+  test("while nobody waits, who comes new begins where the others are", () => {
+    const book: WorkerBook = new Map();
+    visit(book, "old", 0).virtualTime = 500;
+    expect(visit(book, "new", 100).virtualTime).toBe(500);
+    // Forgotten when it has been silent for long.
+    visit(book, "third", 20_000);
+    expect([...book.keys()]).toEqual(["third"]);
   });
 
   test("the next in line is the most urgent, then the one least served; silent ones are passed over", () => {

@@ -4,9 +4,11 @@ import { tripTests } from "./governor/breaker-trips.js";
 import { cooldownTests } from "./governor/cooldown.js";
 import { gateTests } from "./governor/gates.js";
 import { leaseTests } from "./governor/leases.js";
+import { lostReplyTests } from "./governor/lost-replies.js";
 import { observationTests } from "./governor/observation.js";
 import { probeTests } from "./governor/probes.js";
 import { rateTests } from "./governor/rates.js";
+import { fairnessTests } from "./governor/scheduling-fairness.js";
 import { isolationTests } from "./governor/scheduling-isolation.js";
 import { orderTests } from "./governor/scheduling-order.js";
 import { paceTests } from "./governor/scheduling-pace.js";
@@ -20,6 +22,7 @@ const TESTS: readonly ContractTest[] = [
   ...wantTests,
   ...rateTests,
   ...leaseTests,
+  ...lostReplyTests,
   ...tripTests,
   ...openTests,
   ...probeTests,
@@ -29,6 +32,7 @@ const TESTS: readonly ContractTest[] = [
   ...paceTests,
   ...isolationTests,
   ...orderTests,
+  ...fairnessTests,
 ];
 
 export interface GovernorContractOptions {

@@ -1,5 +1,5 @@
 import { parseArgs } from "node:util";
-import { SCENARIOS, WORST_ID } from "./scenarios.js";
+import { MIXED_ID, SCENARIOS, WORST_ID } from "./scenarios.js";
 
 export interface SimFlags {
   readonly scenarios: readonly string[];
@@ -26,8 +26,9 @@ client, loop, dispatcher and governor, and judges their goals.
   --seeds N        seeds 1 to N; default 5 (with --worst: 50)
   --seed N         only this seed
   --baselines      also play what people do without a gateway
-  --worst          instead: deaths, freezes, lost replies, store restarts and pauses;
-                   only the invariants are judged
+  --worst          instead: deaths, freezes, lost replies, store restarts and pauses, and
+                   workers, classes, limits and faults in every mixture; only the
+                   invariants are judged
   --for 5m         begin no further run after this long (s, m or h); with --worst and
                    no --seeds: go on with further seeds until then
   --trace          print every event and the hash of each run
@@ -48,7 +49,7 @@ export function parseFlags(args: readonly string[], processors: number): SimFlag
     throw new FlagError("Give --seed for one seed or --seeds for how many, not both.");
   const forMs = values.for === undefined ? null : durationMs(values.for);
   return {
-    scenarios: worst ? [WORST_ID] : scenarioIds(values.scenario),
+    scenarios: worst ? [WORST_ID, MIXED_ID] : scenarioIds(values.scenario),
     seeds: seedsOf(values, worst, forMs),
     baselines: values.baselines === true,
     worst,

@@ -19,7 +19,8 @@ export interface LeaseLedger {
   expire(nowMs: number): number;
   inflight(source: string): number;
   liveProbes(source: string): number;
-  clear(): void;
+  /** Everything is forgotten; gives what there was. */
+  clear(): readonly string[];
   size(): number;
 }
 
@@ -74,9 +75,11 @@ export function createLeaseLedger(): LeaseLedger {
     inflight: (source) => inflight.get(source) ?? 0,
     liveProbes: (source) => probes.get(source) ?? 0,
     clear() {
+      const forgotten = [...leases.keys()];
       leases.clear();
       inflight.clear();
       probes.clear();
+      return forgotten;
     },
     size: () => leases.size,
   };

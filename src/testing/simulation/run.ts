@@ -2,6 +2,7 @@ import { type BaselineSpec, baselineCallers } from "./baselines.js";
 import { createCallPool } from "./call-pool.js";
 import { drive } from "./drive.js";
 import { gatewayCallers, gatewayOptions, scopeConfig } from "./gateway-caller.js";
+import { idleTimes } from "./liveness.js";
 import { type Metrics, measure } from "./metrics.js";
 import type { Scenario } from "./scenario.js";
 import { createSharedStore, type Tamper } from "./store.js";
@@ -57,11 +58,12 @@ async function runGateway(
   const { kernel, observer, scenario } = world;
   const options = gatewayOptions(scenario);
   const config = scopeConfig(options);
-  observer.expect({ maxConcurrency: new Map(config.sources.map((source) => [source.name, source.maxConcurrency])) });
+  observer.expect({ limits: new Map(config.sources.map((source) => [source.name, source])) });
   const store = createSharedStore(world, config, tamper);
   for (const atMs of scenario.chaos?.restartsMs ?? []) world.runtime.setTimer(atMs, () => store.restartEmpty());
   await drive(world, pool, gatewayCallers(world, options, store));
   const hadLosses = scenario.chaos !== undefined;
   if (hadLosses) await kernel.advance(LEASE_TTL_MS + 1_000);
   observer.finish(world.attempts, world.ends.length, hadLosses, store.snapshot());
+  for (const what of idleTimes(world)) observer.violate(what);
 }

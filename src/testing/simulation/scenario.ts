@@ -67,6 +67,10 @@ export interface Scenario {
   readonly chaos?: ChaosSpec;
   /** One way between a worker and the store. Default 0.5 ms. */
   readonly storeDelayMs?: number;
+  /** The one worker keeps its governor in its own process: every tick is answered in the same turn. */
+  readonly ownGovernor?: boolean;
+  /** Calls may wait so long while no attempt is on its way; absent = that is not judged. */
+  readonly idlesAtMostMs?: number;
   /** The source and the time whose isolation and recovery are measured; `*` = all sources together. */
   readonly watched?: { readonly source: string; readonly fromMs: number; readonly toMs: number };
   /** The source whose calls are counted over the first ten minutes. */

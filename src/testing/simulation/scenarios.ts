@@ -1,4 +1,5 @@
 import type { Fault } from "./faults.js";
+import { mixedScenario } from "./mixed.js";
 import type { Scenario, SourceSpec, UpstreamSpec } from "./scenario.js";
 import { broken, FIVE, known, smaller, told } from "./sources.js";
 import { worstScenario } from "./worst.js";
@@ -168,10 +169,12 @@ export const SCENARIOS: readonly Scenario[] = [
 ];
 
 export const WORST_ID = "worst";
+export const MIXED_ID = "mixed";
 
-/** The scenario of that name; `worst` is another one for each seed. Throws for a name that isn't known. */
+/** The scenario of that name; `worst` and `mixed` are another one for each seed. Throws for a name that isn't known. */
 export function scenarioOf(id: string, seed: number): Scenario {
   if (id === WORST_ID) return worstScenario(seed);
+  if (id === MIXED_ID) return mixedScenario(seed);
   const scenario = SCENARIOS.find((candidate) => candidate.id === id);
   if (scenario === undefined) throw new Error(`there is no scenario ${id}`);
   return scenario;

@@ -50,8 +50,8 @@ export function createSharedStore(
     return reply;
   };
   return {
-    connect: (runtime, worker) =>
-      createConnection({
+    connect(runtime, worker) {
+      const setup: ConnectionSetup = {
         world,
         runtime,
         worker,
@@ -61,7 +61,9 @@ export function createSharedStore(
         run,
         governor: () => governor,
         listeners,
-      }),
+      };
+      return scenario.ownGovernor === true ? createOwn(setup) : createConnection(setup);
+    },
     snapshot: () => governor.snapshot() as ScopeSnapshot,
     restartEmpty() {
       observer.storeRestarted();
@@ -80,6 +82,30 @@ interface ConnectionSetup {
   readonly run: (batch: TickBatch) => TickReply;
   readonly governor: () => Governor;
   readonly listeners: Set<(event: GovernorEvent) => void>;
+}
+
+/** Without a store: the governor is the worker's own, and only watched. */
+function createOwn({ world, worker, scope, run, governor, listeners }: ConnectionSetup): Governor {
+  const { observer } = world;
+  return {
+    scope,
+    tick(batch) {
+      const reply = run(batch);
+      observer.replied(worker, reply);
+      return reply;
+    },
+    onEvent(listener) {
+      const forward = (event: GovernorEvent): void => {
+        if (event.type !== "capacity") observer.told(worker, event.source);
+        listener(event);
+      };
+      listeners.add(forward);
+      return () => listeners.delete(forward);
+    },
+    snapshot: () => governor().snapshot(),
+    progressAgeMs: () => governor().progressAgeMs(),
+    async close() {},
+  };
 }
 
 function createConnection(setup: ConnectionSetup): Governor {

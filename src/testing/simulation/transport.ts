@@ -105,13 +105,18 @@ class SimulatedAttempt {
     context.markSent();
     this.#watchdog.start(stream);
     this.#watchdog.sent();
-    this.#stopListening = context.onAbort((reason) => this.#end("aborted", 0, () => this.#settlers.reject(reason)));
+    this.#stopListening = context.onAbort((reason) => this.#aborted(reason));
     if (this.#over) {
       this.#stopListening();
       return;
     }
     if (this.#server !== undefined && this.#exchange.inProgress) this.#runOnServer(this.#server);
     else this.#waitForProvider();
+  }
+
+  #aborted(reason: unknown): void {
+    if (TransientError.isInstance(reason)) this.#world.observer.givenUp(this.#record, this.#firstTokenMs !== null);
+    this.#end("aborted", 0, () => this.#settlers.reject(reason));
   }
 
   drop(): void {

@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import {
   type ContractTest,
   DEFAULT_TTL_MS,
-  isRefusal,
   MINUTE_MS,
   near,
   type Open,
@@ -153,55 +152,6 @@ async function lostLease(open: Open): Promise<void> {
   assert.equal(await bench.settle(current, "success"), true);
 }
 
-const lostReplies: ContractTest[] = [
-  {
-    name: "a want asked again with its lease id answers the same grant and counts nothing twice",
-    body: async (open) => {
-      const limited = { maxConcurrency: 2, rpm: 2, tpm: 200, limitRule: "window" } as const;
-      const bench = await open({
-        sources: [sourceConfig("a", limited), sourceConfig("b")],
-        global: { maxConcurrency: 2 },
-      });
-      await bench.alignToMinute();
-      const want = bench.newWant("a");
-      const [first] = await bench.ask([want]);
-      const before = await bench.snapshot();
-      for (let retry = 0; retry < 5; retry++) assert.deepEqual(await bench.ask([want]), [first]);
-      assert.deepEqual(await bench.ask([{ ...want, candidates: ["b", "a"] }]), [first]);
-      assert.deepEqual(await bench.snapshot(), before);
-      await bench.granted("a");
-      assert.deepEqual(await bench.ask([want]), [first], "a known lease is answered although every gate is full");
-    },
-  },
-  {
-    name: "a probe asked again is still the one probe",
-    body: async (open) => {
-      const bench = await open({ sources: [sourceConfig("a")], breaker: { failThreshold: 1 } });
-      await bench.attempt("a", "failure");
-      await bench.waitOutOpen("a");
-      const want = bench.newWant("a");
-      const [first] = await bench.ask([want]);
-      assert.ok(first && !isRefusal(first) && first.probe);
-      assert.deepEqual(await bench.ask([want]), [first]);
-      assert.equal((await bench.source("a")).inflight, 1);
-    },
-  },
-  {
-    name: "after its lease is lost the same id is admitted anew and booked anew",
-    body: async (open) => {
-      const bench = await open({ sources: [sourceConfig("a", { rpm: 2, limitRule: "window" })], leaseTtlMs: 3_000 });
-      await bench.alignToMinute();
-      const want = bench.newWant("a");
-      await bench.ask([want]);
-      await bench.advance(3_000 + GRACE_MS);
-      const [again] = await bench.ask([want]);
-      assert.ok(again && !isRefusal(again));
-      const { inflight, requestsUsed } = await bench.source("a");
-      assert.deepEqual([inflight, requestsUsed], [1, 2]);
-    },
-  },
-];
-
 const requestReturns: ContractTest[] = [
   {
     name: "window: an unsent attempt returns its request in the minute of its grant, also when it isn't the newest",
@@ -297,4 +247,4 @@ const requestReturns: ContractTest[] = [
   },
 ];
 
-export const leaseTests: readonly ContractTest[] = [...permits, ...lostReplies, ...requestReturns];
+export const leaseTests: readonly ContractTest[] = [...permits, ...requestReturns];

@@ -133,6 +133,7 @@ export class GovernorModel {
     const known = this.#leases.get(grant.leaseId);
     if (known && this.#isLive(known, now)) {
       assert.deepEqual(grant, known.grant, "the same id, the same grant");
+      known.expiresAt = now + this.leaseTtlMs;
       return;
     }
     const want = batch.wants?.find((asked) => asked.leaseId === grant.leaseId);

@@ -145,6 +145,19 @@ const events: ContractTest[] = [
     },
   },
   {
+    name: "events: a permit given back by its id alone is told of the source it was for",
+    body: async (open) => {
+      const bench = await open({ sources: [sourceConfig("a", { maxConcurrency: 1 }), sourceConfig("b")] });
+      await bench.granted("a");
+      const held = await bench.granted(["a", "b"]);
+      assert.equal(held.source, "b");
+      const { events } = listen(bench);
+      // The reply was lost: whoever asked knows only whom it asked first.
+      await bench.settle({ ...held, source: "a" }, "cancelled", { sent: false, actualTokens: 0 });
+      await bench.eventually(events, ({ type, source }) => type === "capacity" && source === "b");
+    },
+  },
+  {
     name: "events: opening and closing of a breaker are told",
     body: async (open) => {
       const bench = await open({ sources: [sourceConfig("a"), sourceConfig("b")], breaker: { failThreshold: 1 } });
