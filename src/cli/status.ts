@@ -95,22 +95,38 @@ function watch(read: () => FoundStatus, nothing: string, terminal: Terminal): Pr
   const { stdout, env } = terminal;
   const runtime = createSystemRuntime();
   const style = styleOf(stdout, env);
-  const block = (width: number): string[] => {
+  const drawn = (width: number): string[] => {
     const found = read();
     const lines = statusLines(found, runtime.wallNow(), style, width);
     return found.live.length === 0 ? [...lines, ...nothing.split("\n")] : lines;
   };
-  const line = (): string => {
+  const written = (): string[] => {
     const { live, stale } = read();
     const lines = [...live.map((process) => statusLine(process, style)), ...stale.map(staleText)];
-    return live.length === 0 ? [...lines, nothing.split("\n", 1)[0]].join("\n") : lines.join("\n");
+    return live.length === 0 ? [...lines, ...nothing.split("\n", 1)] : lines;
   };
   return new Promise((resolve) => {
-    const view = startLiveView({ stream: stdout, env, runtime, block, line, everyMs: WATCH_MS });
+    const view = startLiveView({
+      stream: stdout,
+      env,
+      runtime,
+      block: (width) => orTrouble(() => drawn(width)),
+      line: () => orTrouble(written).join("\n"),
+      everyMs: WATCH_MS,
+    });
     const stopListening = terminal.onInterrupt(() => {
       stopListening();
       view.stop();
       resolve(EXIT.ok);
     });
   });
+}
+
+/** It may pass: the watch goes on. */
+function orTrouble(lines: () => string[]): string[] {
+  try {
+    return lines();
+  } catch (error) {
+    return [printable(error instanceof Error ? error.message : String(error))];
+  }
 }
