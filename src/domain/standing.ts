@@ -49,6 +49,9 @@ export function hasRoomNow(state: ScopeState, source: SourceState, clock: StoreC
   return source.breaker.state === "closed" && gateStanding(state, source, clock, 0, 0, false).startable;
 }
 
+/** What a release or the end of a probe may end at any moment. */
+const ENDS_ANY_TIME: ReadonlySet<string> = new Set(["concurrency", "global_concurrency", "half_open"]);
+
 /** Why a call of the usual size could not start now; null = it could. */
 export function usualRefusal(
   state: ScopeState,
@@ -57,7 +60,9 @@ export function usualRefusal(
 ): { readonly reason: SourceReason; readonly waitMs: number } | null {
   const usual = Math.round(state.meanTokens);
   const { waitMs, reason } = judgedStanding(state, source, clock, usual, usual);
-  return reason === null || waitMs <= 0 ? null : { reason, waitMs: Number.isFinite(waitMs) ? waitMs : 0 };
+  if (reason === null || waitMs <= 0) return null;
+  const isKnown = Number.isFinite(waitMs) && !ENDS_ANY_TIME.has(reason);
+  return { reason, waitMs: isKnown ? waitMs : 0 };
 }
 
 function waiting(
