@@ -16,7 +16,7 @@ interface RouteEntry {
 const SCOPE = "*";
 
 /** `waitMs` of a source: how much longer it would have taken; of `*`: how long the call has waited. */
-export function attemptRoute({ call, source, grant, waitedFor, waitedMs, beside, sentAtMs }: Attempt): string | null {
+export function attemptRoute({ call, source, grant, waitedFor, waitedMs, beside, startedMs }: Attempt): string | null {
   const entries = grant.passedOver.map(entryOf);
   // They are no candidates any more, so the governor was not asked about them.
   for (const name of call.deadHere?.keys() ?? []) {
@@ -24,7 +24,7 @@ export function attemptRoute({ call, source, grant, waitedFor, waitedMs, beside,
   }
   if (beside !== null) {
     // It is on its way, and a second one was sent beside it.
-    const silentMs = Math.max(0, sentAtMs - beside.sentAtMs);
+    const silentMs = Math.max(0, startedMs - beside.sentAtMs);
     entries.push({ source: beside.source.name, reason: "hedged", waitMs: Math.ceil(silentMs) });
   }
   if (waitedFor !== null && waitedMs > 0) {
