@@ -12,22 +12,22 @@ import { ConfigError } from "./errors.js";
 import { Affinity } from "./governance/affinity.js";
 import type { GovernEnvironment } from "./governance/call.js";
 import { Dispatcher } from "./governance/dispatcher.js";
-import type { WaitingSummary } from "./governance/waiting-summary.js";
 import { createWarn } from "./governance/warn.js";
 import type { Governor, ScopeSnapshot } from "./ports/governor.js";
 import type { Recorder } from "./ports/recorder.js";
 import type { Runtime } from "./ports/runtime.js";
+import type { StatusLimits, StatusSnapshot } from "./status/status-file.js";
+import { createStatusWriter, type StatusWriter } from "./status/status-writer.js";
 import { createTelemetry, type TelemetryEmitter } from "./telemetry/emitter.js";
 import { JsonlRecorder } from "./telemetry/jsonl.js";
 import { PricingTable } from "./telemetry/pricing.js";
 import { SqliteRecorder } from "./telemetry/sqlite.js";
 import { createWorkerId } from "./telemetry/worker-id.js";
 import { proxySecrets } from "./transports/pool.js";
-import { createRedactor } from "./transports/redact.js";
+import { createRedactor, type Redact } from "./transports/redact.js";
 
 /** The scope's state plus what waits in this process (spec 11). */
-export interface GatewaySnapshot extends ScopeSnapshot {
-  readonly waiting: WaitingSummary;
+export interface GatewaySnapshot extends StatusSnapshot {
   /** Permits this process holds, and those it lost while still working on them. */
   readonly leases: { readonly live: number; readonly lost: number };
 }
@@ -63,9 +63,10 @@ export class Assembly<Transport extends { close(): Promise<void> }> implements C
     const worker = createWorkerId(runtime);
     this.config = config;
     this.governor = governorFor(options, config, runtime);
-    this.#dispatcher = shareDispatcher(this.governor, config, runtime, worker);
     const proxyEnv = options.proxyEnv ?? proxyEnvOf(processEnv());
-    this.#telemetry = telemetryFor(options, resolved, runtime, worker, proxySecrets(proxyEnv));
+    const redact = createRedactor(config.sources, proxySecrets(proxyEnv));
+    this.#dispatcher = shareDispatcher(this.governor, resolved, runtime, worker, redact);
+    this.#telemetry = telemetryFor(options, resolved, runtime, worker, redact);
     this.transport = options.transport ?? createTransport({ runtime, proxyEnv });
     this.environment = {
       config,
@@ -85,14 +86,7 @@ export class Assembly<Transport extends { close(): Promise<void> }> implements C
   }
 
   snapshot(): GatewaySnapshot | Promise<GatewaySnapshot> {
-    const { dispatcher } = this.#dispatcher;
-    const complete = (scope: ScopeSnapshot): GatewaySnapshot => ({
-      ...scope,
-      waiting: dispatcher.waiting(),
-      leases: dispatcher.leases(),
-    });
-    const scope = dispatcher.snapshot();
-    return scope instanceof Promise ? scope.then(complete) : complete(scope);
+    return snapshotOf(this.#dispatcher.dispatcher);
   }
 
   close(): Promise<void> {
@@ -107,11 +101,14 @@ export class Assembly<Transport extends { close(): Promise<void> }> implements C
       ]);
     }
     this.#open += 1;
+    if (this.#open === 1) this.#dispatcher.status?.enter();
   }
 
   leave(): void {
     this.#open -= 1;
-    if (this.#open === 0) this.#whenIdle?.();
+    if (this.#open > 0) return;
+    this.#dispatcher.status?.leave();
+    this.#whenIdle?.();
   }
 
   async #close(): Promise<void> {
@@ -120,8 +117,18 @@ export class Assembly<Transport extends { close(): Promise<void> }> implements C
     await this.transport.close();
     // The last permits are still on their way back.
     await this.#dispatcher.dispatcher.told();
-    this.#dispatcher.release();
+    await this.#dispatcher.release();
   }
+}
+
+function snapshotOf(dispatcher: Dispatcher): GatewaySnapshot | Promise<GatewaySnapshot> {
+  const complete = (scope: ScopeSnapshot): GatewaySnapshot => ({
+    ...scope,
+    waiting: dispatcher.waiting(),
+    leases: dispatcher.leases(),
+  });
+  const scope = dispatcher.snapshot();
+  return scope instanceof Promise ? scope.then(complete) : complete(scope);
 }
 
 function governorFor({ governor: given, pricing }: ScopeOptions, config: ScopeConfig, runtime: Runtime): Governor {
@@ -148,45 +155,85 @@ function governorFor({ governor: given, pricing }: ScopeOptions, config: ScopeCo
 
 interface SharedDispatcher {
   readonly dispatcher: Dispatcher;
-  release(): void;
+  /** null = nobody asked for it. */
+  readonly status: StatusWriter | null;
+  release(): Promise<void>;
+}
+
+interface DispatcherOfGovernor {
+  readonly dispatcher: Dispatcher;
+  status: StatusWriter | null;
+  users: number;
 }
 
 /** Clients that share a governor share its queue, so that order and limits hold over all of them. */
-const dispatchers = new WeakMap<Governor, { dispatcher: Dispatcher; users: number }>();
+const dispatchers = new WeakMap<Governor, DispatcherOfGovernor>();
 
-function shareDispatcher(governor: Governor, config: ScopeConfig, runtime: Runtime, worker: string): SharedDispatcher {
+function shareDispatcher(
+  governor: Governor,
+  resolved: ResolvedScope,
+  runtime: Runtime,
+  worker: string,
+  redact: Redact,
+): SharedDispatcher {
   let shared = dispatchers.get(governor);
   if (shared === undefined) {
-    const { leaseTtlMs, leaseRenewal } = config;
+    const { leaseTtlMs, leaseRenewal } = resolved.config;
     const warn = createWarn(runtime);
-    shared = { dispatcher: new Dispatcher({ governor, runtime, worker, leaseTtlMs, leaseRenewal, warn }), users: 0 };
+    const dispatcher = new Dispatcher({ governor, runtime, worker, leaseTtlMs, leaseRenewal, warn });
+    shared = { dispatcher, status: null, users: 0 };
     dispatchers.set(governor, shared);
   }
   const { dispatcher } = shared;
+  shared.status ??= statusFor(dispatcher, resolved, runtime, worker, redact);
   shared.users += 1;
   return {
     dispatcher,
-    release() {
+    status: shared.status,
+    async release() {
       shared.users -= 1;
       if (shared.users > 0) return;
       dispatchers.delete(governor);
       dispatcher.close();
+      await shared.status?.close();
     },
   };
 }
 
-function telemetryFor(
-  options: ScopeOptions,
-  { config, telemetry }: ResolvedScope,
+function statusFor(
+  dispatcher: Dispatcher,
+  { config, telemetry, statusPath }: ResolvedScope,
   runtime: Runtime,
   worker: string,
-  secrets: readonly string[],
+  redact: Redact,
+): StatusWriter | null {
+  if (statusPath === undefined) return null;
+  return createStatusWriter({
+    folder: statusPath,
+    scope: config.scope,
+    worker,
+    limits: Object.fromEntries(config.sources.map((source) => [source.name, limitsOf(source)])),
+    global: limitsOf(config.global),
+    runtime,
+    redact,
+    keepsTexts: telemetry.capture === "full",
+    snapshot: () => snapshotOf(dispatcher),
+  });
+}
+
+const limitsOf = ({ maxConcurrency, rpm, tpm }: StatusLimits): StatusLimits => ({ maxConcurrency, rpm, tpm });
+
+function telemetryFor(
+  options: ScopeOptions,
+  { telemetry }: ResolvedScope,
+  runtime: Runtime,
+  worker: string,
+  redact: Redact,
 ): TelemetryEmitter | null {
   const given = options.telemetry ?? "none";
   if (given === "none") return null;
   const recorders = Array.isArray(given) ? (given as readonly Recorder[]) : [given as Recorder];
   if (recorders.length === 0) return null;
-  const redact = createRedactor(config.sources, secrets);
   return createTelemetry({ recorders, runtime, worker, redact, ...telemetry });
 }
 

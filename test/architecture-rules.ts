@@ -9,6 +9,7 @@ const LOWER = [
   "telemetry",
   "config",
   "structured",
+  "status",
   "version",
   "gather-bounded",
   "regular-file",
@@ -28,6 +29,8 @@ export const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   telemetry: [...INNER, "regular-file"],
   config: [...INNER, "regular-file"],
   structured: INNER,
+  // Files for people beside the telemetry, with its knowledge of processes.
+  status: [...INNER, "governance", "telemetry", "regular-file"],
   clients: LOWER,
   // The composition root in two files: what all clients share, and the clients themselves.
   assembly: [...LOWER, "clients"],

@@ -2,6 +2,7 @@ import type { BatchProgress, BatchSnapshot, BatchSummary } from "../batch/types.
 import type { SourceSnapshot } from "../domain/tick.js";
 import { ASK_SOURCES, CORRECT_SOURCES } from "./failure.js";
 import { formatCount, formatDuration, formatMoney, formatRate, plural, progressBar } from "./format.js";
+import { sourceState } from "./source-state.js";
 import { tableLines } from "./table.js";
 import { displayWidth, printable, type Style } from "./terminal.js";
 
@@ -45,19 +46,6 @@ function timeText(progress: BatchProgress): string {
 
 function ratesText(progress: BatchProgress): string {
   return `${formatRate(progress.callsPerSecond)} calls/s · ${formatCount(progress.tokensPerSecond)} tokens/s`;
-}
-
-/** What a source is doing, in words. */
-function sourceState(source: SourceSnapshot, style: Style): string {
-  const last = source.lastError ? printable(source.lastError.message) : "";
-  if (source.dead) return style.red(`dead: ${last || "key, model or endpoint refused"}`);
-  if (source.state === "open") {
-    const resting = `resting ${formatDuration(source.openForMs)}`;
-    return style.yellow(last === "" ? resting : `${resting}: ${last}`);
-  }
-  if (source.state === "half_open") return style.yellow(source.probeInFlight ? "probing" : "waiting for a probe");
-  if (source.coolingMs > 0) return style.yellow(`rate-limited, ${formatDuration(source.coolingMs)}`);
-  return style.green("ok");
 }
 
 function sourceLines(progress: BatchProgress, snapshot: BatchSnapshot, style: Style): string[] {

@@ -6,6 +6,7 @@ import { resolveScope } from "../config/resolve.js";
 import { GatewayClient } from "../gateway.js";
 import type { Recorder } from "../ports/recorder.js";
 import type { LogLevel, Runtime } from "../ports/runtime.js";
+import { defaultStatusFolder } from "../status/status-file.js";
 import { JsonlRecorder } from "../telemetry/jsonl.js";
 import { PricingTable } from "../telemetry/pricing.js";
 import { SqliteRecorder, sqliteAvailable } from "../telemetry/sqlite.js";
@@ -103,6 +104,7 @@ export function openClient(request: ClientRequest): OpenedClient {
   const options: GatewayOptions = {
     ...loaded.options,
     ...(request.batch ? batchDefaults(loaded.options, loaded.process) : {}),
+    ...(request.batch ? { statusPath: loaded.options.statusPath ?? defaultStatusFolder() } : {}),
     runtime,
     telemetry: stores.length === 0 ? "none" : stores.map(recorderFor),
     ...pricingOf(loaded.process, note),

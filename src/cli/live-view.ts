@@ -13,6 +13,8 @@ export interface LiveViewOptions {
   readonly block: (width: number) => readonly string[];
   /** The line written now and then where nothing can be drawn over. */
   readonly line: () => string;
+  /** How often either is shown. Default: drawn several times a second, written every 5 s. */
+  readonly everyMs?: number;
 }
 
 export interface LiveView {
@@ -42,7 +44,7 @@ export function startLiveView(options: LiveViewOptions): LiveView {
     else stream.write(`${options.line()}\n`);
   };
   const schedule = (): void => {
-    cancel = runtime.setTimer(redraws ? REDRAW_MS : PLAIN_LINE_MS, () => {
+    cancel = runtime.setTimer(options.everyMs ?? (redraws ? REDRAW_MS : PLAIN_LINE_MS), () => {
       show();
       schedule();
     });

@@ -11,6 +11,7 @@ import { registerMock } from "./mock.js";
 import { packageVersion } from "./package-root.js";
 import { registerReconcile } from "./reconcile.js";
 import { registerReport } from "./report.js";
+import { registerStatus } from "./status.js";
 import { registerTelemetry } from "./telemetry.js";
 import { processTerminal, styleOf, type Terminal } from "./terminal.js";
 import { registerTrace } from "./trace.js";
@@ -22,6 +23,7 @@ Examples:
   polygateway check --live                               is my configuration right, and do the sources answer?
   polygateway chat "Why is the sky blue?"
   polygateway batch questions.jsonl -o answers.jsonl     the main job: resumable, within every limit
+  polygateway status --watch                             what runs now, who waits and why
   polygateway report --since 1h                          what it cost and what failed
 
 Sources are read from polygateway.yaml in the current folder, else from the environment and .env.
@@ -48,6 +50,7 @@ export function createProgram(context: CommandContext): Command {
   registerCheck(program, context);
   registerChat(program, context);
   registerBatch(program, context);
+  registerStatus(program, context);
   registerReport(program, terminal);
   registerTrace(program, terminal);
   registerReconcile(program, terminal);

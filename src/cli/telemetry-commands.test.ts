@@ -252,6 +252,22 @@ describe("trace", () => {
     expect(onlyHit.text.split("\n")[0]).toMatch(/tokens$/);
   });
 
+  test("what a call waited for, and beside which attempt another one was sent, stand in words", async () => {
+    const routes = [
+      [{ source: "*", reason: "fairness", waitMs: 3_200 }],
+      [{ source: "acme_2", reason: "hedged", waitMs: 1_500 }],
+      [{ source: "*", reason: "rpm", waitMs: 400 }],
+    ];
+    const rows = routes.map((route, index) =>
+      sampleRecord(30 + index, { sessionId: "w", attempt: index < 2 ? index + 1 : null, route: JSON.stringify(route) }),
+    );
+    const path = await storeWith(...rows);
+    const { text } = await run(["trace", "w", "--db", path]);
+    expect(text).toContain("   waited 3.2 s for its turn, or the scope's retries\n");
+    expect(text).toContain("   sent beside acme_2, which showed no token for 1.5 s\n");
+    expect(text).toContain("   was waiting for requests per minute\n");
+  });
+
   test("a source that was tried in the call is not said to be passed over", async () => {
     const route = JSON.stringify([
       { source: "acme_1", reason: "transient", waitMs: 0 },

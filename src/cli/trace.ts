@@ -7,6 +7,7 @@ import { CONFIG_OPTION, ENV_OPTION } from "./arguments.js";
 import { CliError } from "./failure.js";
 import { formatCount, formatDuration, formatMoney, plural } from "./format.js";
 import { unreadableText } from "./report.js";
+import { reasonWords } from "./status-words.js";
 import { DB_OPTION, type TelemetryFlags, telemetryFile } from "./telemetry-file.js";
 import { clip, printable, processTerminal, type Style, styleOf, type Terminal } from "./terminal.js";
 
@@ -132,11 +133,23 @@ function drawCall(drawing: Drawing, call: TracedCall, depth: number): void {
 }
 
 /** Reasons that may be the outcome of an attempt of this very call. */
-const OUTCOMES: ReadonlySet<string> = new Set(["rate_limited", "timeout", "transient", "failed_in_call"]);
+const OUTCOMES: ReadonlySet<string> = new Set(["rate_limited", "timeout", "transient", "dead", "failed_in_call"]);
 
 function passedText({ source, reason }: PassedOver, tried: ReadonlySet<string | null>): string {
   const why = reason === "failed_in_call" ? "failed in this call" : oneLine(reason);
   return `${OUTCOMES.has(reason) && tried.has(source) ? "tried" : "passed over"} ${oneLine(source)}: ${why}`;
+}
+
+/** `*` is the scope: what the call as a whole waited for. */
+function routeText(passed: PassedOver, attempt: TracedAttempt, tried: ReadonlySet<string | null>): string {
+  const { source, reason, waitMs } = passed;
+  const length = formatDuration(waitMs);
+  if (source === "*") {
+    const what = oneLine(reasonWords(reason));
+    return attempt.attempt === null ? `was waiting for ${what}` : `waited ${length} for ${what}`;
+  }
+  if (reason === "hedged") return `sent beside ${oneLine(source)}, which showed no token for ${length}`;
+  return `${passedText(passed, tried)}${waitMs > 0 ? `, ${length} more` : ""}`;
 }
 
 function drawAttempt(
@@ -149,10 +162,7 @@ function drawAttempt(
   const number = attempt.attempt === null ? "–" : `${attempt.attempt}.`;
   const source = attempt.sourceName === null ? "" : `${oneLine(attempt.sourceName)}${modelText(attempt)}  `;
   push(drawing, `${indent}${number} ${source}${coloured(attempt.outcome, style)}${timesOf(attempt)}`);
-  for (const passed of attempt.route) {
-    const wait = passed.waitMs > 0 ? `, ${formatDuration(passed.waitMs)} more` : "";
-    push(drawing, style.dim(`${indent}   ${passedText(passed, tried)}${wait}`));
-  }
+  for (const passed of attempt.route) push(drawing, style.dim(`${indent}   ${routeText(passed, attempt, tried)}`));
   if (attempt.sharedWith !== null) {
     push(drawing, style.dim(`${indent}   shared the attempts of call ${oneLine(attempt.sharedWith)}`));
   }

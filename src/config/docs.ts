@@ -107,6 +107,7 @@ const PROCESS_CODE: Readonly<Record<string, string>> = {
   capture: "telemetryOptions.capture",
   durability: "telemetryOptions.durability",
   journal: "telemetryOptions.journal",
+  statusPath: "statusPath",
 };
 
 /** How an option is called in code and, where that differs, in a file. */

@@ -147,6 +147,7 @@ export const PROCESS_OPTIONS = [
   ["journal", "telemetryOptions.journal"],
   ["durability", "telemetryOptions.durability"],
   ["cacheBackend", "cache.backend"],
+  ["statusPath", "statusPath"],
 ] as const;
 
 function withProcess(read: ScopeReading, { settings, given, broken }: ProcessReading): ScopeReading {

@@ -50,6 +50,7 @@ const TOP_FIELDS: Readonly<Record<string, Field>> = {
   ...EMBEDDING_FIELDS,
   leaseTtlMs: PROCESS_FIELDS.leaseTtlMs,
   leaseRenewal: PROCESS_FIELDS.leaseRenewal,
+  statusPath: PROCESS_FIELDS.statusPath,
 };
 
 const PLAIN_TEXT: Field = { kind: "text", fallback: "", text: "" };

@@ -216,6 +216,8 @@ export interface ScopeOptions {
   leaseTtlMs?: number;
   /** Default true. */
   leaseRenewal?: boolean;
+  /** Folder in which `polygateway status` finds what this client does, as a small file once a second. Default: none. */
+  statusPath?: string;
   /** Default: `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` of the process environment. */
   proxyEnv?: ProxyEnv;
 }

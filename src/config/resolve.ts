@@ -43,6 +43,8 @@ export interface ResolvedScope {
   /** null for a chat client. */
   readonly embedding: EmbeddingConfig | null;
   readonly telemetry: Required<TelemetryOptions>;
+  /** Folder where live state is shown; undefined = nowhere. */
+  readonly statusPath: string | undefined;
   readonly notes: readonly ConfigNote[];
 }
 
@@ -86,6 +88,7 @@ export function inspectScope(
     cache,
     embedding,
     telemetry,
+    statusPath: reader.field("statusPath", PROCESS_FIELDS.statusPath, given.statusPath),
     notes: masked(secrets, [
       ...cacheNotes(given.cache, cache, labels),
       ...emptyScopeNotes(given.sources, sources.length),
@@ -137,6 +140,7 @@ const KNOWN_OPTIONS = [
   "telemetryOptions",
   "leaseTtlMs",
   "leaseRenewal",
+  "statusPath",
   "proxyEnv",
   "cache",
   "transport",

@@ -23,6 +23,8 @@ export interface ProcessSettings {
   /** undefined = not said (library: async; batch: before_send). */
   readonly journal: JournalMode | undefined;
   readonly pricingPath: string | undefined;
+  /** Folder of files with live state; undefined = not said (library: none; batch: one of the user's own). */
+  readonly statusPath: string | undefined;
   readonly logLevel: LogLevel;
 }
 
@@ -96,5 +98,14 @@ export const PROCESS_FIELDS: Fields<ProcessSettings> = {
     "async (batch: before_send)",
   ),
   pricingPath: optional({ ...PATH, env: "PGW_PRICING_PATH", fallback: "", text: "JSON price table" }, "no prices"),
+  statusPath: optional(
+    {
+      ...PATH,
+      env: "PGW_STATUS_PATH",
+      fallback: "",
+      text: "Folder where a process shows its live state to `polygateway status`",
+    },
+    "none (batch: a temporary folder of the user's own)",
+  ),
   logLevel: choice("PGW_LOG_LEVEL", ["debug", "info", "warn", "error"], "warn", "Least severe message that is logged"),
 };

@@ -100,14 +100,21 @@ function admitLine(desk: Desk, wants: readonly Want[]): (Grant | Refusal)[] {
       at = match.at;
       position = line[at]!;
       want = wants[position]!;
-      const only = [match.standing];
-      choice = { chosen: match.standing, all: only, considered: only };
+      choice = matchedChoice(desk, want, match.standing);
     }
     noteClass(state, line, wants, want, lower > 0 || passesClass(desk, want));
     answers[position] = book(desk, want, choice);
     line.splice(at, 1);
   }
   return answers;
+}
+
+/** Size matching chose; how the other candidates stood is only told. */
+function matchedChoice({ state, clock }: Desk, want: Want, chosen: Standing): Choice {
+  const all = want.candidates.map((name) =>
+    name === chosen.source.config.name ? chosen : standingOf(state, state.sources.get(name)!, want, clock),
+  );
+  return { chosen, all, considered: withoutFailedHere(all, want) };
 }
 
 /** The reply of the first asking was lost: the same answer, nothing counted twice. It promises the whole time again. */

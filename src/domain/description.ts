@@ -7,6 +7,7 @@ import { successShare } from "./scheduling/health.js";
 import { isRamping, rateInForce, windowInForce } from "./scheduling/in-force.js";
 import { poolOf } from "./scheduling/pool.js";
 import type { ScopeState, SourceState } from "./scope-state.js";
+import { usualRefusal } from "./standing.js";
 import type { AdaptiveSnapshot, ScopeSnapshot, SourceSnapshot } from "./tick.js";
 
 /** The state of a scope in words and figures that a person can follow; changes nothing. */
@@ -33,6 +34,7 @@ export function describeSource(state: ScopeState, source: SourceState, clock: St
     coolingMs: cooldownWaitMs(source.cooldown, clock.nowMs),
     dead: breaker.dead,
     lastError: source.lastError,
+    passedOver: usualRefusal(state, source, clock),
     adaptive: describeAdaptive(state, source, clock.nowMs),
   };
 }

@@ -22,6 +22,16 @@ export function standingOf(state: ScopeState, source: SourceState, want: Want, c
   const estimate = estimatedTokens(state, source, want);
   // Nothing is reserved where no token gate is on.
   const tokens = source.rules.tokens === null && state.globalRules.tokens === null ? 0 : estimate;
+  return judgedStanding(state, source, clock, tokens, estimate);
+}
+
+function judgedStanding(
+  state: ScopeState,
+  source: SourceState,
+  clock: StoreClock,
+  tokens: number,
+  estimate: number,
+): Standing {
   const { breaker } = source;
   if (neverFits(source.config.tpm, tokens)) return waiting(source, Infinity, "tpm", false, tokens, estimate);
   if (neverFits(state.globalRules.limits.tpm, tokens))
@@ -37,6 +47,22 @@ export function standingOf(state: ScopeState, source: SourceState, want: Want, c
 /** Would some call, however small, be let through at once? */
 export function hasRoomNow(state: ScopeState, source: SourceState, clock: StoreClock): boolean {
   return source.breaker.state === "closed" && gateStanding(state, source, clock, 0, 0, false).startable;
+}
+
+/** What a release or the end of a probe may end at any moment. */
+const ENDS_ANY_TIME: ReadonlySet<string> = new Set(["concurrency", "global_concurrency", "half_open"]);
+
+/** Why a call of the usual size could not start now; null = it could. */
+export function usualRefusal(
+  state: ScopeState,
+  source: SourceState,
+  clock: StoreClock,
+): { readonly reason: SourceReason; readonly waitMs: number } | null {
+  const usual = Math.round(state.meanTokens);
+  const { waitMs, reason } = judgedStanding(state, source, clock, usual, usual);
+  if (reason === null || waitMs <= 0) return null;
+  const isKnown = Number.isFinite(waitMs) && !ENDS_ANY_TIME.has(reason);
+  return { reason, waitMs: isKnown ? waitMs : 0 };
 }
 
 function waiting(

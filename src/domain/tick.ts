@@ -164,6 +164,11 @@ export interface SourceSnapshot {
   readonly coolingMs: number;
   readonly dead: boolean;
   readonly lastError: { readonly code: string; readonly message: string } | null;
+  /**
+   * Why a call of the usual size would be passed over here at this moment, and for how long; 0 = that may end at any
+   * moment. null = it would be let through. Absent where a store doesn't tell.
+   */
+  readonly passedOver?: { readonly reason: SourceReason; readonly waitMs: number } | null;
   /** What the adaptive rules think of this source (spec 10); absent where a store doesn't tell. */
   readonly adaptive?: AdaptiveSnapshot;
 }

@@ -1,5 +1,5 @@
 import type { SourceConfig } from "../domain/source.js";
-import type { Grant, Verdict } from "../domain/tick.js";
+import type { Grant, Refusal, Verdict } from "../domain/tick.js";
 import { type PartialReply, TransientError } from "../errors.js";
 import type { CancelTimer, Runtime } from "../ports/runtime.js";
 import type { AttemptContext } from "../ports/transport.js";
@@ -19,6 +19,10 @@ export class Attempt implements AttemptContext, Evacuee {
   readonly source: SourceConfig;
   readonly grant: Grant;
   readonly waitedMs: number;
+  /** What that wait was for; null = it was no refusal. */
+  readonly waitedFor: Refusal | null;
+  /** The attempt that showed no token, beside which this one was sent; null = it is no hedge. */
+  beside: Attempt | null = null;
   /** 1-based within the call. */
   readonly number: number;
   readonly startedMs: number;
@@ -45,11 +49,12 @@ export class Attempt implements AttemptContext, Evacuee {
   #listener: AbortListener | null = null;
   #furtherListeners: Set<AbortListener> | null = null;
 
-  constructor(call: Call, source: SourceConfig, grant: Grant, waitedMs: number) {
+  constructor(call: Call, source: SourceConfig, grant: Grant, waitedMs: number, waitedFor: Refusal | null) {
     this.call = call;
     this.source = source;
     this.grant = grant;
     this.waitedMs = waitedMs;
+    this.waitedFor = waitedFor;
     this.startedMs = this.runtime.now();
     this.mark = call.clock.begin(this.startedMs);
     call.attempts += 1;

@@ -113,7 +113,9 @@ export class Hedge {
       return;
     }
     call.hedged = true;
-    this.#run(new Attempt(call, sourceNamed(call, grant.source)!, grant, 0));
+    const second = new Attempt(call, sourceNamed(call, grant.source)!, grant, 0, null);
+    second.beside = this.#first;
+    this.#run(second);
   }
 
   #stopAsking(): void {

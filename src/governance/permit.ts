@@ -11,6 +11,8 @@ export interface Permit {
   readonly grant: Grant;
   /** In the queue, and until a start that was given ahead. */
   waitedMs: number;
+  /** Why it was refused last before; null = it never was. */
+  readonly waitedFor: Refusal | null;
 }
 
 /** Reasons that may end at any moment: their wait is a bound, not a prediction. */
@@ -135,9 +137,10 @@ function isWithinPatience(call: Call, earliestMs: number): boolean {
 
 function permitFrom(call: Call, answer: Grant | Refusal, waitedMs: number): Permit {
   if ("kind" in answer) throw endByRefusal(call, answer);
+  const waitedFor = call.lastRefusal;
   call.lastRefusal = null;
   call.failsPaid = call.fails;
-  return { grant: answer, waitedMs };
+  return { grant: answer, waitedMs, waitedFor };
 }
 
 async function waitForPermit(

@@ -12,6 +12,7 @@ import type { Attempt } from "./attempt.js";
 import { textOf } from "./backend-errors.js";
 import type { Call } from "./call.js";
 import type { PartialFacts, ReplyFacts } from "./operation.js";
+import { attemptRoute, terminalRoute } from "./route.js";
 
 /**
  * Telemetry rows of the loop (spec 05). Writing never throws; a returned promise is the wait `durability: "sync"` asks
@@ -65,9 +66,8 @@ export function recordTerminal(call: Call, error: unknown, isCallersReason: bool
   row.latencyMs = runtime.now() - call.startedMs;
   row.error = isCallersReason ? `cancelled: ${textOf(error)}` : textOf(error);
   row.final = true;
-  if (isCallersReason) return write(call, row);
-  setCode(row, error);
-  if (GatewayUnavailableError.isInstance(error)) row.route = routeOf(Object.entries(error.perSourceReasons));
+  row.route = terminalRoute(call, error, isCallersReason);
+  if (!isCallersReason) setCode(row, error);
   return write(call, row);
 }
 
@@ -171,13 +171,9 @@ function attemptRow(attempt: Attempt, outcome: RecordOutcome): Row {
   const row = emptyRow(call, attempt.callId, outcome, attempt.source);
   row.attempt = attempt.number;
   row.waitedMs = attempt.waitedMs;
-  if (grant.passedOver.length > 0) row.route = routeOf(grant.passedOver.map((passed) => [passed.source, passed]));
+  const isPlain = grant.passedOver.length === 0 && attempt.waitedFor === null && attempt.beside === null;
+  if (!isPlain || call.deadHere !== null) row.route = attemptRoute(attempt);
   return row;
-}
-
-function routeOf(entries: readonly (readonly [string, { reason: string; waitMs: number }])[]): string | null {
-  if (entries.length === 0) return null;
-  return JSON.stringify(entries.map(([source, { reason, waitMs }]) => ({ source, reason, waitMs: Math.ceil(waitMs) })));
 }
 
 function setUsage(row: Row, usage: Usage): void {

@@ -67,5 +67,5 @@ function untilStart(call: Call, permit: Permit): Promise<boolean> {
 export function startAttempt(call: Call, permit: Permit): Attempt {
   const source = sourceNamed(call, permit.grant.source)!;
   if (!call.failover && call.sources.length > 1) keepSources(call, (other) => other.name === source.name);
-  return new Attempt(call, source, permit.grant, permit.waitedMs);
+  return new Attempt(call, source, permit.grant, permit.waitedMs, permit.waitedFor);
 }

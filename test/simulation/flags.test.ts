@@ -1,8 +1,11 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { FlagError, parseFlags } from "../../src/testing/simulation/flags.js";
 import { GOALS, judgeGoals } from "../../src/testing/simulation/goals.js";
 import type { Metrics } from "../../src/testing/simulation/metrics.js";
 import { SCENARIOS } from "../../src/testing/simulation/scenarios.js";
+import { withTables } from "../../src/testing/simulation/write-tables.js";
 
 describe("flags", () => {
   test("by default every scenario with five seeds", () => {
@@ -81,5 +84,20 @@ describe("goals", () => {
         ]),
       ),
     ).toMatchObject({ met: true, worst: 1.2 });
+  });
+});
+
+describe("the place in docs/benchmarks.md", () => {
+  test("is there, takes the tables in place of older ones, and nothing else changes", () => {
+    const page = readFileSync(join(import.meta.dirname, "../../docs/benchmarks.md"), "utf8");
+    const once = withTables(page, "| a |\n| b |");
+    expect(once).toContain("<!-- sim:begin -->\n| a |\n| b |\n<!-- sim:end -->");
+    expect(withTables(once, "| c |")).toBe(once.replace("| a |\n| b |", "| c |"));
+    expect(() => withTables("no place", "x")).toThrow("docs/benchmarks.md has no place");
+  });
+
+  test("--write has nothing to write of --worst", () => {
+    expect(parseFlags(["--write"], 1).write).toBe(true);
+    expect(() => parseFlags(["--worst", "--write"], 1)).toThrow(FlagError);
   });
 });

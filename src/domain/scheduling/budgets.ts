@@ -7,7 +7,7 @@ export interface BudgetRecord {
   hedgeTokens: number;
 }
 
-const MOST_TOKENS = 20;
+export const MOST_TOKENS = 20;
 const RETRY_PER_SUCCESS = 0.1;
 const HEDGE_PER_SUCCESS = 0.05;
 /** So many retries may always be in flight, or a drained budget could never be earned back. */

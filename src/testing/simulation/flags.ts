@@ -7,6 +7,8 @@ export interface SimFlags {
   readonly baselines: boolean;
   readonly worst: boolean;
   readonly trace: boolean;
+  /** Put the tables into docs/benchmarks.md. */
+  readonly write: boolean;
   /** No run is begun later than this; null = all are. */
   readonly forMs: number | null;
   /** Runs at a time. */
@@ -32,6 +34,7 @@ client, loop, dispatcher and governor, and judges their goals.
   --for 5m         begin no further run after this long (s, m or h); with --worst and
                    no --seeds: go on with further seeds until then
   --trace          print every event and the hash of each run
+  --write          also put the tables into docs/benchmarks.md
   --jobs N         runs at a time; default: one for each processor
 `;
 
@@ -45,6 +48,7 @@ export function parseFlags(args: readonly string[], processors: number): SimFlag
   if (worst && values.baselines === true) throw new FlagError("--worst and --baselines don't go together.");
   if (worst && values.scenario !== undefined)
     throw new FlagError("--worst plays a scenario of its own: leave out --scenario.");
+  if (worst && values.write === true) throw new FlagError("--worst has no table to --write.");
   if (values.seed !== undefined && values.seeds !== undefined)
     throw new FlagError("Give --seed for one seed or --seeds for how many, not both.");
   const forMs = values.for === undefined ? null : durationMs(values.for);
@@ -54,6 +58,7 @@ export function parseFlags(args: readonly string[], processors: number): SimFlag
     baselines: values.baselines === true,
     worst,
     trace: values.trace === true,
+    write: values.write === true,
     forMs,
     jobs: values.jobs === undefined ? processors : wholeNumber("--jobs", values.jobs, 1),
     help: values.help === true,
@@ -73,6 +78,7 @@ function readValues(args: readonly string[]) {
         baselines: { type: "boolean" },
         worst: { type: "boolean" },
         trace: { type: "boolean" },
+        write: { type: "boolean" },
         for: { type: "string" },
         jobs: { type: "string" },
         help: { type: "boolean" },

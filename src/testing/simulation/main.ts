@@ -5,9 +5,10 @@ import { BASELINES } from "./baselines.js";
 import { FlagError, parseFlags, type SimFlags, USAGE } from "./flags.js";
 import { type GoalVerdict, type JudgedRun, judgeGoals } from "./goals.js";
 import { type Job, runJobs, serveJobs } from "./jobs.js";
-import { goalLines, resultTable, violationLines } from "./report.js";
+import { goalLines, markdownTables, resultTable, violationLines } from "./report.js";
 import type { RunResult } from "./run.js";
 import { scenarioOf } from "./scenarios.js";
+import { BENCHMARKS_PAGE, writeTables } from "./write-tables.js";
 
 /** `npm run sim`: plays the scenarios, prints the table and judges the goals. Exit code 1 = missed or broken, 2 = misused. */
 
@@ -84,6 +85,10 @@ async function simulate(flags: SimFlags): Promise<number> {
   if (verdicts.length > 0) print(`${goalLines(verdicts)}\n`);
   print(violationLines(results));
   print(summary(results, verdicts));
+  if (flags.write) {
+    writeTables(markdownTables(results, verdicts));
+    print(`Written to ${BENCHMARKS_PAGE}.`);
+  }
   const isGood = verdicts.every(({ met }) => met) && results.every(({ violationCount }) => violationCount === 0);
   return isGood ? 0 : EXIT_MISSED;
 }

@@ -20,12 +20,16 @@ const LEFT_ALIGNED = new Set([0, 1, 9]);
 
 /** One row a scenario and policy: the mean of its seeds. */
 export function resultTable(results: readonly RunResult[]): string {
+  return table(resultRows(results));
+}
+
+function resultRows(results: readonly RunResult[]): string[][] {
   const groups = new Map<string, RunResult[]>();
   for (const result of results) {
     const key = `${result.scenario.id} ${result.policy}`;
     groups.set(key, [...(groups.get(key) ?? []), result]);
   }
-  return table([HEAD, ...[...groups.values()].map(rowOf)]);
+  return [HEAD, ...[...groups.values()].map(rowOf)];
 }
 
 function rowOf(results: readonly RunResult[]): string[] {
@@ -86,6 +90,12 @@ function failureNote(results: readonly RunResult[]): string {
 
 /** One line a goal: met or missed, the worst seed's value, and what was asked for. */
 export function goalLines(verdicts: readonly GoalVerdict[]): string {
+  return table(goalRows(verdicts), new Set([0, 1, 2, 4, 5]));
+}
+
+const GOAL_HEAD = ["", "scenario", "goal", "value", "asked for", ""];
+
+function goalRows(verdicts: readonly GoalVerdict[]): string[][] {
   const rows = verdicts.map(({ goal, met, worst, worstSeed, seeds }) => [
     met ? "met" : "MISSED",
     goal.scenario,
@@ -94,7 +104,27 @@ export function goalLines(verdicts: readonly GoalVerdict[]): string {
     `${goal.kind} ${withUnit(goal.limit, goal.unit)}`,
     `worst of ${seeds}: seed ${worstSeed}`,
   ]);
-  return table([["", "scenario", "goal", "value", "asked for", ""], ...rows], new Set([0, 1, 2, 4, 5]));
+  return [GOAL_HEAD, ...rows];
+}
+
+/** The same two tables for a page of the documentation. */
+export function markdownTables(results: readonly RunResult[], verdicts: readonly GoalVerdict[]): string {
+  const seeds = new Set(results.map(({ seed }) => seed)).size;
+  const tables = [markdown(resultRows(results), LEFT_ALIGNED)];
+  if (verdicts.length > 0) tables.push(markdown(goalRows(verdicts), new Set([0, 1, 2, 4, 5])));
+  return [
+    `Mean of ${seeds === 1 ? "one seed" : `${seeds} seeds`}; a goal is judged by its worst seed.`,
+    ...tables,
+  ].join("\n\n");
+}
+
+function markdown(rows: readonly (readonly string[])[], leftAligned: ReadonlySet<number>): string {
+  const line = (cells: readonly string[]): string =>
+    `| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`;
+  const [head = [], ...rest] = rows;
+  return [line(head), line(head.map((_, column) => (leftAligned.has(column) ? "---" : "--:"))), ...rest.map(line)].join(
+    "\n",
+  );
 }
 
 export function violationLines(results: readonly RunResult[]): string {

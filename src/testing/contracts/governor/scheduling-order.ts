@@ -27,6 +27,25 @@ export const orderTests: readonly ContractTest[] = [
     },
   },
   {
+    name: "size matching: a call taken for its size says whom it passed over too",
+    body: async (open) => {
+      const bench = await open({ sources: TWO_SIDED, scheduling: { sizeMatching: true } });
+      await bench.settle(await bench.granted("heavy", { estTokens: 1_000 }), "success");
+      await bench.settle(await bench.granted("light", { estTokens: 1_000 }), "alive", {
+        rateLimited: "unknown",
+        retryAfterMs: 60_000,
+      });
+      await bench.advance(10_000);
+      const wants = [50, 5_000].map((estTokens) => bench.newWant(["heavy", "light"], { estTokens }));
+      const [, taken] = await bench.ask(wants);
+      assert.ok(taken !== undefined && !isRefusal(taken));
+      assert.deepEqual(
+        taken.passedOver.map(({ source, reason }) => [source, reason]),
+        [["light", "cooling"]],
+      );
+    },
+  },
+  {
     name: "size matching: a call passed over 24 times is served next",
     body: async (open) => {
       const bench = await open({ sources: TWO_SIDED, scheduling: { sizeMatching: true } });
