@@ -32,6 +32,7 @@ function figuresOf(row: string): string {
 
 const pacer = rule("pacer");
 const cubic = rule("cubic");
+const goodput = rule("goodput");
 const evidence = rule("evidence");
 const budgets = rule("budgets");
 const due = rule("first-token");
@@ -65,7 +66,7 @@ test.each([
   ],
   [
     "pacer, rate",
-    `cut to ${percent(cubic("BETA"))}, to ${percent(pacer("BETA_SEARCH"))} where nobody told a limit; back after ${seconds(cubic("K_MIN_MS"))}, up to ${seconds(cubic("K_MAX_MS"))} where the limit proves stable; never below one request in ${1 / pacer("MIN_RATE_PER_S")} s`,
+    `cut to ${percent(cubic("BETA"))}, never below ${percent(goodput("FLOOR_SHARE"))} of the best rate of answers lately, unless ${percent(goodput("CHANGED_SHARE"))} are refused; back after ${seconds(cubic("K_MIN_MS"))}, up to ${seconds(cubic("K_MAX_MS"))} where the limit proves stable; never below one request in ${1 / pacer("MIN_RATE_PER_S")} s`,
   ],
   [
     "pacer, concurrency",
