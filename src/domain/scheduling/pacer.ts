@@ -34,6 +34,8 @@ const START_WINDOW = 8;
 const MAX_WINDOW = 512;
 const BUCKET_MS = 10_000;
 const LEAST_SPAN_MS = 1_000;
+/** In its first seconds nobody knows what a source bears; the cooldown alone answers its 429s. */
+const LEAST_KNOWN_MS = 5_000;
 /** A level is cut from a little above what was measured: the measure lags. */
 const MEASURED_MARGIN = 1.05;
 const WINDOW_GROWTH_PER_S = 0.1;
@@ -171,7 +173,7 @@ export function cutFor(
 }
 
 function cutRate(p: PacerRecord, limits: LimitConfig, attempt: PacedAttempt, nowMs: number): boolean {
-  if (isStale(p.rate, attempt)) return false;
+  if (isStale(p.rate, attempt) || nowMs - p.firstAdmittedMs < LEAST_KNOWN_MS) return false;
   const measured = Math.max(MEASURED_MARGIN * measuredRate(p, nowMs), LEAST_MEASURED_PER_S);
   cut(p.rate, Math.min(pacedRate(p, limits, nowMs), measured), nowMs);
   p.rateToleranceMs = intervalOf(p, limits, nowMs).toleranceMs;
