@@ -2,7 +2,7 @@ import type { StoreClock } from "./gates/gate.js";
 import { grantTo } from "./grant.js";
 import { inflightOf, renewLease } from "./leases.js";
 import type { SeededRandom } from "./random.js";
-import { passedOver, refuse, refuseFor } from "./refusal.js";
+import { ENDS_ANY_TIME, passedOver, refuse, refuseFor } from "./refusal.js";
 import { mayHedge, mayRetry } from "./scheduling/budgets.js";
 import { isMeasured } from "./scheduling/expected-time.js";
 import { mustYield, noteWaiting, rankOf, visit, type WorkerRecord, waitsForClass } from "./scheduling/fairness.js";
@@ -33,7 +33,6 @@ interface Choice {
 /** A hedge starts about at once or not at all, and only where there is room to spare. */
 const HEDGE_WAIT_MS = 50;
 const HEDGE_USED_SHARE = 0.8;
-const ENDS_ANY_TIME: ReadonlySet<string> = new Set(["concurrency", "global_concurrency", "half_open"]);
 /** When the budget may have been earned back; every success wakes who waits earlier. */
 const BUDGET_RECHECK_MS = 1_000;
 /** Another process's turn lasts at most so long; its grants wake who yields. */

@@ -4,6 +4,9 @@ import { GATE_NAMES, type GateName, type Passed, type Refusal, type Want } from 
 
 /** How a refusal, or a grant elsewhere, is explained. */
 
+/** Reasons that may end at any moment: their wait is a bound, not a prediction. */
+export const ENDS_ANY_TIME: ReadonlySet<string> = new Set(["concurrency", "global_concurrency", "half_open"]);
+
 const NONE_PASSED: readonly Passed[] = [];
 const GATES: ReadonlySet<string> = new Set(GATE_NAMES);
 

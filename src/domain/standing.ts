@@ -3,6 +3,7 @@ import { breakerAdmission } from "./breaker.js";
 import { cooldownWaitMs } from "./cooldown.js";
 import { requestWaitMs, type StoreClock, tokenWaitMs } from "./gates/gate.js";
 import { inflightOf, nextExpiryMs, nextExpiryOfMs } from "./leases.js";
+import { ENDS_ANY_TIME } from "./refusal.js";
 import { windowInForce } from "./scheduling/in-force.js";
 import { pacedWaitMs } from "./scheduling/pacer.js";
 import { learnedTokens } from "./scheduling/token-learning.js";
@@ -48,9 +49,6 @@ function judgedStanding(
 export function hasRoomNow(state: ScopeState, source: SourceState, clock: StoreClock): boolean {
   return source.breaker.state === "closed" && gateStanding(state, source, clock, 0, 0, false).startable;
 }
-
-/** What a release or the end of a probe may end at any moment. */
-const ENDS_ANY_TIME: ReadonlySet<string> = new Set(["concurrency", "global_concurrency", "half_open"]);
 
 /** Why a call of the usual size could not start now; null = it could. */
 export function usualRefusal(

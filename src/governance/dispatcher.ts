@@ -1,4 +1,5 @@
 import { isPromiseLike } from "../domain/promise-like.js";
+import { LOOK_AHEAD } from "../domain/scheduling/size-match.js";
 import type { Grant, ScopeSnapshot, Settle, TickBatch, TickReply, Verdict } from "../domain/tick.js";
 import type { GovernorEvent } from "../ports/governor.js";
 import {
@@ -23,7 +24,7 @@ import { nextAgain, tickFailed } from "./tick-failure.js";
 import { unsentSettle } from "./unsent.js";
 import type { Answer, Instant } from "./waiters.js";
 import { type WaitingSummary, waitingSummary } from "./waiting-summary.js";
-import { LOOK_AHEAD, MAX_WANTS, nextToAsk } from "./want-batch.js";
+import { MAX_WANTS, nextToAsk } from "./want-batch.js";
 import {
   askedNow,
   dequeue,

@@ -1,3 +1,4 @@
+import { ENDS_ANY_TIME } from "../domain/refusal.js";
 import type { Grant, Refusal, ScopeSnapshot, Want } from "../domain/tick.js";
 import { GovernanceBackendError } from "../errors.js";
 import type { Selector } from "../ports/selector.js";
@@ -15,8 +16,6 @@ export interface Permit {
   readonly waitedFor: Refusal | null;
 }
 
-/** Reasons that may end at any moment: their wait is a bound, not a prediction. */
-const ENDS_ANY_TIME: ReadonlySet<string> = new Set(["concurrency", "global_concurrency", "half_open"]);
 const BACKEND_RECHECK_MS = 1_000;
 
 /**

@@ -3,8 +3,6 @@ import { goesBefore, isOpen, priorityEnd, type QueueEntry, type WantQueue } from
 
 /** A tick carries at most this many wants (spec 10 "One port"). */
 export const MAX_WANTS = 32;
-/** So many queued calls of one priority a governor chooses from (spec 10 §5); more would cost time in the caller's turn. */
-export const LOOK_AHEAD = 8;
 
 const NOBODY: readonly never[] = [];
 

@@ -8,8 +8,6 @@ export interface CubicRecord {
   cutAtMs: number;
   /** Time from the cut back to `wMax`. */
   kMs: number;
-  /** What the last cut left. */
-  beta: number;
 }
 
 /** What a cut leaves. */
@@ -24,7 +22,7 @@ const STABLE_SHARE = 0.25;
 const PLATEAU = 0.98;
 
 export function neverCut(): CubicRecord {
-  return { wMax: 0, cutAtMs: 0, kMs: K_MIN_MS, beta: BETA };
+  return { wMax: 0, cutAtMs: 0, kMs: K_MIN_MS };
 }
 
 /** The level at this moment, without floor and cap. Infinity when never cut. `linearPerS`: least growth. */
@@ -33,24 +31,23 @@ export function cubicValue(c: CubicRecord, nowMs: number, linearPerS: number): n
   const sinceMs = Math.max(0, nowMs - c.cutAtMs);
   const x = (sinceMs - c.kMs) / c.kMs;
   const g = x < 0 ? x * x * x : x + x * x * x;
-  const cubic = PLATEAU * c.wMax * (1 + (1 - c.beta) * g);
-  return Math.max(cubic, c.beta * c.wMax + (linearPerS * sinceMs) / 1_000);
+  const cubic = PLATEAU * c.wMax * (1 + (1 - BETA) * g);
+  return Math.max(cubic, BETA * c.wMax + (linearPerS * sinceMs) / 1_000);
 }
 
 /**
  * One cut: `level` = what was let through when it became too much. `newsMs`: how long it takes until an attempt tells of the
  * new level; growing faster than that would be blind.
  */
-export function cut(c: CubicRecord, level: number, nowMs: number, beta = BETA, newsMs = 0): void {
+export function cut(c: CubicRecord, level: number, nowMs: number, newsMs = 0): void {
   if (c.wMax === 0) {
     c.wMax = level;
     c.kMs = K_MIN_MS;
   } else {
     const isStable = Math.abs(level - c.wMax) < STABLE_SHARE * c.wMax;
     c.kMs = isStable ? Math.max(c.kMs, Math.min(K_GROWTH * c.kMs, K_MAX_MS)) : K_MIN_MS;
-    c.wMax = level < PLATEAU * c.wMax ? (level * (1 + beta)) / 2 : level;
+    c.wMax = level < PLATEAU * c.wMax ? (level * (1 + BETA)) / 2 : level;
   }
-  c.beta = beta;
   c.kMs = Math.max(c.kMs, NEWS_PER_K * newsMs);
   c.cutAtMs = nowMs;
 }

@@ -8,7 +8,7 @@ import { noteAnswer } from "./goodput.js";
 import { gradientShare } from "./gradient.js";
 import { noteFailure, noteFirstToken, noteSuccess } from "./health.js";
 import { windowInForce } from "./in-force.js";
-import { cutEarly, cutWindowTo, growStartWindow, learnLimits, lowerLimit } from "./pacer.js";
+import { cutEarly, cutWindowTo, growStartWindow, isStale, learnLimits, lowerLimit } from "./pacer.js";
 import { learnTokens } from "./token-learning.js";
 
 /** What one finished attempt teaches about speed, limits and sizes, whatever the breaker makes of it. */
@@ -42,7 +42,7 @@ function growWindow(state: ScopeState, source: SourceState, lease: Lease, s: Set
   growStartWindow(pacer, config, inflight);
   if (s.tpotMs === undefined || s.tpotMs <= 0) return;
   const share = gradientShare(gradient, s.tpotMs, nowMs);
-  if (share === null || (pacer.window.wMax !== 0 && lease.startedAtMs <= pacer.window.cutAtMs)) return;
+  if (share === null || isStale(pacer.window, lease)) return;
   cutWindowTo(pacer, (Math.min(windowInForce(state, source, nowMs), inflight) * share) / BETA, nowMs, s.durationMs);
 }
 

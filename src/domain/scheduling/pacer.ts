@@ -1,7 +1,7 @@
 import { requestRate, type SmoothRate, smoothTake, smoothWaitMs } from "../gates/smooth.js";
 import type { LimitConfig } from "../source.js";
 import type { RateLimitDimension, UpstreamLimits } from "../upstream-limits.js";
-import { BETA, type CubicRecord, cubicValue, cut, neverCut } from "./cubic.js";
+import { type CubicRecord, cubicValue, cut, neverCut } from "./cubic.js";
 import { type GoodputRecord, newGoodput, noteLetThrough, noteRefused, rateFloor, windowFloor } from "./goodput.js";
 
 /**
@@ -186,13 +186,14 @@ function cutWindow(p: PacerRecord, limits: LimitConfig, attempt: PacedAttempt, n
   return true;
 }
 
-function isStale(c: CubicRecord, attempt: PacedAttempt): boolean {
+/** It was sent before the last cut: it says nothing of the new level. */
+export function isStale(c: CubicRecord, attempt: Pick<PacedAttempt, "startedAtMs">): boolean {
   return c.wMax !== 0 && attempt.startedAtMs <= c.cutAtMs;
 }
 
 /** For the gradient guard, which knows the level itself. */
 export function cutWindowTo(p: PacerRecord, level: number, nowMs: number, newsMs = 0): void {
-  cut(p.window, Math.max(1, level), nowMs, BETA, newsMs);
+  cut(p.window, Math.max(1, level), nowMs, newsMs);
 }
 
 /** A success of a source whose concurrency nobody configured. */
@@ -221,7 +222,7 @@ function usable(limit: number | undefined): number | null {
   return limit !== undefined && limit > 0 && Number.isFinite(limit) ? limit : null;
 }
 
-/** Little is left of this minute: R is cut before anything fails. `tokensPerS` = the token rate, Infinity where unknown. */
+/** Little is left of this minute: R is cut before anything fails. */
 export function cutEarly(
   p: PacerRecord,
   limits: LimitConfig,

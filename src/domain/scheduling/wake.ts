@@ -7,8 +7,8 @@ import { lowerClassIsDue } from "./line.js";
 
 /**
  * Whom permits that came back wake (spec 10 §6 "Targeted wake"): one process, the next in line, and only when what came
- * back can be used now; at a limit of requests or tokens its own timer brings it. `everybody` where turns are not kept or
- * one process is alone.
+ * back can be used now; at a limit of requests or tokens its own timer brings it. Everybody where turns are not kept or one
+ * process is alone.
  */
 export function wokenBy(
   state: ScopeState,

@@ -39,22 +39,7 @@ export function gatewayOptions(scenario: Scenario): SimulatedOptions {
 
 /** Everything a governor of that scope must know. */
 export function scopeConfig(options: SimulatedOptions): ScopeConfig {
-  const { scheduling, ...rest } = options;
-  const { config } = resolveScope(acceptsScheduling() ? options : rest, { profiles, profileFor });
-  return { ...config, scheduling };
-}
-
-/** Does this version's client know the option? Where it doesn't, only the store's own rules can be told. */
-function acceptsScheduling(): boolean {
-  const sources: GatewayOptions["sources"] = [
-    { name: "s", baseUrl: "http://127.0.0.1:9/v1", apiKey: "none", model: "m" },
-  ];
-  try {
-    resolveScope({ scope: SCOPE, sources, scheduling: {} } as GatewayOptions, { profiles, profileFor });
-    return true;
-  } catch {
-    return false;
-  }
+  return resolveScope(options, { profiles, profileFor }).config;
 }
 
 /** Counts rows instead of keeping them: thousands of calls with their texts would be a lot of memory. */
@@ -74,14 +59,12 @@ function countingRecorder(observer: Observer): Recorder {
 
 /** Workers that use the gateway as an application does; only providers, clock and the way to the store are simulated. */
 export function gatewayCallers(world: World, options: SimulatedOptions, store: SharedStore): MakeCaller {
-  const { scheduling, ...rest } = options;
-  const known = acceptsScheduling() ? options : rest;
   const recorder = countingRecorder(world.observer);
   return (worker, name) => {
     const runtime = world.kernel.runtime(name);
     const transport = createSimulatedTransport(world, worker, name);
     const client = new GatewayClient({
-      ...known,
+      ...options,
       runtime,
       transport,
       governor: store.connect(runtime, name),
