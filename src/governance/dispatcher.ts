@@ -105,23 +105,22 @@ export class Dispatcher {
     if (!this.#ticking && !this.#closed) this.#pump();
   }
 
-  settle(settle: Settle): void {
-    this.#addSettle(settle);
+  settle(settle: Settle, nowMs = this.#options.runtime.now()): void {
+    this.#addSettle(settle, nowMs);
     this.#wake();
   }
 
   /** Gives a permit back unused. Told together with what is asked next, at the latest with `flush`. */
   giveBack(grant: Grant): void {
-    this.#addSettle(unsentSettle(grant));
+    this.#addSettle(unsentSettle(grant), this.#options.runtime.now());
   }
 
   flush(): void {
     if (accountCount(this.#desk.accounts) > 0) this.#wake();
   }
 
-  #addSettle(settle: Settle): void {
+  #addSettle(settle: Settle, nowMs: number): void {
     const { live, starts, accounts } = this.#desk;
-    const nowMs = this.#options.runtime.now();
     const goodUntilMs = live.remove(settle.leaseId);
     const wasOver = goodUntilMs !== undefined && nowMs >= goodUntilMs;
     starts.remove(settle.leaseId);
@@ -274,10 +273,10 @@ export class Dispatcher {
     const desk = this.#desk;
     desk.retry.succeeded();
     if (accounts !== NO_ACCOUNTS) {
-      this.#leasesLost += countLostLeases(desk, reply, accounts, sentMs ?? this.#options.runtime.now());
+      this.#leasesLost += countLostLeases(desk, reply, accounts, sentMs);
     }
     if (wants.length === 0) return;
-    desk.waiters.answered(sentMs ?? this.#options.runtime.now());
+    desk.waiters.answered();
     answerWants(desk, reply, wants, sentMs);
   }
 }

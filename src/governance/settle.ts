@@ -1,4 +1,4 @@
-import type { Outcome } from "../domain/tick.js";
+import type { Outcome, Settle } from "../domain/tick.js";
 import type { RateLimitDimension, UpstreamLimits } from "../domain/upstream-limits.js";
 import type { Usage } from "../domain/usage.js";
 import { PolyGatewayError, SourceDeadError, TransientError } from "../errors.js";
@@ -14,14 +14,14 @@ import { unsentSettle } from "./unsent.js";
 
 export function settleSuccess(attempt: Attempt, { usage, latencyMs, ttftMs, limits }: ReplyFacts): void {
   if (attempt.settled) return;
+  const nowMs = attempt.runtime.now();
   attempt.settled = true;
   attempt.stopWatching();
   // An answer that came as a whole never showed a first token.
   if (attempt.firstTokenMs === null) attempt.reverseOverdue();
   const { grant, source } = attempt;
-  const { dispatcher, runtime } = attempt.call.environment;
   const isMeasured = usage.source === "measured";
-  dispatcher.settle({
+  const settle: Settle = {
     leaseId: grant.leaseId,
     source: grant.source,
     epoch: grant.epoch,
@@ -31,13 +31,14 @@ export function settleSuccess(attempt: Attempt, { usage, latencyMs, ttftMs, limi
     actualTokens: source.tpmCharge === "max" ? null : usage.totalTokens,
     sent: true,
     outcome: "success",
-    durationMs: runtime.now() - attempt.startedMs,
+    durationMs: nowMs - attempt.startedMs,
     ttftMs: ttftMs ?? undefined,
     tpotMs: isMeasured ? tpotMsOf(usage, latencyMs, ttftMs) : undefined,
     inTokens: isMeasured ? usage.promptTokens : undefined,
     outTokens: isMeasured ? usage.completionTokens : undefined,
     limits,
-  });
+  };
+  attempt.call.environment.dispatcher.settle(settle, nowMs);
 }
 
 /** `partial` = what arrived before the failure. */

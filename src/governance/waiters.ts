@@ -16,8 +16,10 @@ interface Waiter {
   resolve(answer: Answer): void;
   reject(error: unknown): void;
   readonly sinceMs: number;
-  /** Since when failures of the governor are waited out; null before the first one. */
-  failingSinceMs: number | null;
+  /** Since when failures of the governor are waited out. */
+  failingSinceMs: number;
+  /** The outage that began then; 0 before the first one. */
+  outage: number;
 }
 
 /** The calls that wait for an answer, each told once. */
@@ -32,13 +34,14 @@ export interface Waiters {
   /** Whether the entry still waits out failures of the governor; its grace begins with the first of an outage. */
   hasGrace(entry: QueueEntry, nowMs: number): boolean;
   /** The governor answered wants: an outage is over, and the next one has a grace of its own. */
-  answered(nowMs: number): void;
+  answered(): void;
   summary(nowMs: number): { count: number; oldestMs: number };
 }
 
 export function createWaiters(): Waiters {
   const waiting = new Map<QueueEntry, Waiter>();
-  let answeredAtMs = Number.NEGATIVE_INFINITY;
+  /** A failure belongs to the outage after the answers so far. */
+  let outage = 1;
   const take = (entry: QueueEntry): Waiter | undefined => {
     const waiter = waiting.get(entry);
     waiting.delete(entry);
@@ -48,7 +51,7 @@ export function createWaiters(): Waiters {
     instant: null,
     wait: (entry, nowMs) =>
       new Promise((resolve, reject) => {
-        waiting.set(entry, { resolve, reject, sinceMs: nowMs, failingSinceMs: null });
+        waiting.set(entry, { resolve, reject, sinceMs: nowMs, failingSinceMs: nowMs, outage: 0 });
       }),
     isAsking: (entry) => waiters.instant?.entry === entry || waiting.has(entry),
     resolve(entry, answer) {
@@ -62,13 +65,14 @@ export function createWaiters(): Waiters {
     hasGrace(entry, nowMs) {
       const waiter = waiting.get(entry);
       if (entry.backendGraceMs === 0 || waiter === undefined) return entry.backendGraceMs > 0;
-      const { failingSinceMs } = waiter;
-      const isNewOutage = failingSinceMs === null || failingSinceMs < answeredAtMs;
-      if (isNewOutage) waiter.failingSinceMs = nowMs;
-      return nowMs < waiter.failingSinceMs! + entry.backendGraceMs;
+      if (waiter.outage !== outage) {
+        waiter.outage = outage;
+        waiter.failingSinceMs = nowMs;
+      }
+      return nowMs < waiter.failingSinceMs + entry.backendGraceMs;
     },
-    answered(nowMs) {
-      answeredAtMs = nowMs;
+    answered() {
+      outage += 1;
     },
     summary(nowMs) {
       let oldestMs = 0;

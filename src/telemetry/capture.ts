@@ -14,6 +14,18 @@ export interface CaptureOptions {
 
 type TextTreatment = (text: string | null) => string | null;
 
+/** Calls of a program have many texts in common, such as their sampling: what was made of the last one holds for the next. */
+function remembering(treat: TextTreatment): TextTreatment {
+  let last: string | null = null;
+  let treated: string | null = null;
+  return (text) => {
+    if (text === last) return treated;
+    treated = treat(text);
+    last = text;
+    return treated;
+  };
+}
+
 /**
  * Spec 05 "Capture": `full` keeps texts, `digest` keeps hash and length, `none` keeps nothing of them;
  * with the last two `error` keeps label, status, provider code and request id, but not the body.
@@ -27,22 +39,27 @@ export function createRecordRenderer(options: CaptureOptions): RecordRenderer {
     return redact === undefined ? limitText(clean) : redactText(clean, redact);
   };
   const content = contentTreatment(capture, finish);
+  const [sessionId, parentCallId, modelReported] = [remembering(finish), remembering(finish), remembering(finish)];
+  const [sampling, finishReason] = [remembering(finish), remembering(finish)];
   return (record) => {
     const texts = {
-      sessionId: finish(record.sessionId),
-      parentCallId: finish(record.parentCallId),
+      sessionId: sessionId(record.sessionId),
+      parentCallId: parentCallId(record.parentCallId),
       messages: content(record.messages),
       response: content(record.response),
       thinking: content(record.thinking),
       error: finish(capture === "full" ? record.error : errorWithoutBody(record)),
-      modelReported: finish(record.modelReported),
-      sampling: finish(record.sampling),
-      finishReason: finish(record.finishReason),
+      modelReported: modelReported(record.modelReported),
+      sampling: sampling(record.sampling),
+      finishReason: finishReason(record.finishReason),
       route: finish(capture === "full" ? record.route : routeWithoutBodies(record.route)),
     };
     return isUnchanged(record, texts) ? record : { ...record, ...texts };
   };
 }
+
+/** Everything is kept, and made safe for a store: for records that nobody has rendered. */
+export const renderSafely: RecordRenderer = createRecordRenderer({ capture: "full" });
 
 type Texts = Pick<
   CallRecord,

@@ -3,9 +3,9 @@ import { resolve as resolvePath } from "node:path";
 import type { CallRecord, OpenAttempt } from "../domain/record.js";
 import { ConfigError } from "../errors.js";
 import type { RecorderStats } from "../ports/recorder.js";
-import type { RecordRenderer } from "./capture.js";
+import { type RecordRenderer, renderSafely } from "./capture.js";
 import { openLine, recordLine } from "./json-lines.js";
-import { type LateRecorder, type RecorderProblem, renderNothing } from "./late-recorder.js";
+import type { LateRecorder, RecorderProblem } from "./late-recorder.js";
 import { type QueueEntry, RowQueue } from "./row-queue.js";
 
 export interface JsonlRecorderOptions {
@@ -58,7 +58,7 @@ export class JsonlRecorder implements LateRecorder {
   }
 
   record(record: CallRecord, commit: boolean): Promise<void> | undefined {
-    return this.recordLate(record, commit, renderNothing);
+    return this.recordLate(record, commit, renderSafely);
   }
 
   recordLate(record: CallRecord, commit: boolean, render: RecordRenderer): Promise<void> | undefined {

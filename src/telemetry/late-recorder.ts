@@ -21,5 +21,3 @@ export interface LateRecorder extends Recorder {
 export function isLateRecorder(recorder: Recorder): recorder is LateRecorder {
   return typeof (recorder as Partial<LateRecorder>).recordLate === "function";
 }
-
-export const renderNothing: RecordRenderer = (record) => record;

@@ -1,8 +1,8 @@
 import { resolve as resolvePath } from "node:path";
 import type { CallRecord, OpenAttempt } from "../domain/record.js";
 import type { RecorderStats } from "../ports/recorder.js";
-import type { RecordRenderer } from "./capture.js";
-import { type LateRecorder, type RecorderProblem, renderNothing } from "./late-recorder.js";
+import { type RecordRenderer, renderSafely } from "./capture.js";
+import type { LateRecorder, RecorderProblem } from "./late-recorder.js";
 import { type QueueEntry, RowQueue } from "./row-queue.js";
 import { renderBatch } from "./sqlite-batch.js";
 import { findDriver } from "./sqlite-driver.js";
@@ -80,7 +80,7 @@ export class SqliteRecorder implements LateRecorder {
   }
 
   record(record: CallRecord, commit: boolean): Promise<void> | undefined {
-    return this.recordLate(record, commit, renderNothing);
+    return this.recordLate(record, commit, renderSafely);
   }
 
   recordLate(record: CallRecord, commit: boolean, render: RecordRenderer): Promise<void> | undefined {
