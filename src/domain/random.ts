@@ -15,13 +15,16 @@ export function seededRandom(seed: number): SeededRandom {
 }
 
 class ParkMiller implements SeededRandom {
-  #state: number;
+  readonly #seed: number;
+  /** 0 until the first draw: most ticks draw nothing. */
+  #state = 0;
 
   constructor(seed: number) {
-    this.#state = (Math.abs(Math.trunc(seed)) % (MODULUS - 1)) + 1;
+    this.#seed = seed;
   }
 
   next(): number {
+    if (this.#state === 0) this.#state = (Math.abs(Math.trunc(this.#seed)) % (MODULUS - 1)) + 1;
     this.#state = (this.#state * MULTIPLIER) % MODULUS;
     return this.#state / MODULUS;
   }
