@@ -6,6 +6,7 @@ export default defineConfig({
     testTimeout: 60_000,
     hookTimeout: 60_000,
     pool: "forks",
+    globalSetup: ["test/services/shared.ts"],
     coverage: {
       provider: "v8",
       include: ["src/**/*.ts"],
