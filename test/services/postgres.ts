@@ -48,7 +48,7 @@ export async function startPostgres(): Promise<StartedPostgres> {
     folders: ["/usr/lib/postgresql/*/bin"],
   });
   if (!found.ok) return found;
-  const folder = mkdtempSync(join(tmpdir(), "pgw-postgres-"));
+  const folder = mkdtempSync(join(isRoot() ? "/tmp" : tmpdir(), "pgw-postgres-"));
   const server = new Server(folder, found.paths, await freePort());
   try {
     server.create();
@@ -60,9 +60,12 @@ export async function startPostgres(): Promise<StartedPostgres> {
   }
 }
 
+/** Then the server runs as another user, who may not look into the folder that TMPDIR names. */
+const isRoot = (): boolean => process.getuid?.() === 0;
+
 /** PostgreSQL refuses to run as root: then it runs as `postgres`, the user of the Debian package. */
 function asOwner(program: string, args: readonly string[]): [string, string[]] {
-  if (process.getuid?.() !== 0) return [program, [...args]];
+  if (!isRoot()) return [program, [...args]];
   return ["runuser", ["-u", "postgres", "--", program, ...args]];
 }
 
@@ -98,7 +101,7 @@ class Server implements PostgresServer {
   }
 
   create(): void {
-    if (process.getuid?.() === 0) {
+    if (isRoot()) {
       const idOf = (flag: string) => Number(execFileSync("id", [flag, "postgres"], { encoding: "utf8" }));
       chownSync(this.#folder, idOf("-u"), idOf("-g"));
     }
