@@ -1,5 +1,5 @@
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
-import { appendFileSync, chmodSync, chownSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { chmodSync, chownSync, closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -116,12 +116,12 @@ class Server implements PostgresServer {
     const args = ["-D", this.#data, ...settings.flatMap(([name, value]) => ["-c", `${name}=${value}`])];
     const [program, all] = asOwner(this.#programs.postgres ?? "", args);
     // In a group of its own: Ctrl-C in the terminal is for the tests, which then stop it.
-    const child = spawn(program, all, { cwd: "/", stdio: ["ignore", "ignore", "pipe"], detached: true });
-    child.unref();
-    child.stderr.on("data", (text: Buffer) => appendFileSync(this.logPath, text));
-    (child.stderr as unknown as { unref(): void }).unref();
-    this.#child = child;
     const startedAt = this.#logged().length;
+    const log = openSync(this.logPath, "a");
+    const child = spawn(program, all, { cwd: "/", stdio: ["ignore", "ignore", log], detached: true });
+    closeSync(log);
+    child.unref();
+    this.#child = child;
     for (let waited = 0; waited < START_LIMIT_MS; waited += POLL_MS) {
       if (this.#logged().slice(startedAt).includes("database system is ready to accept connections")) return;
       if (child.exitCode !== null) throw new Error(this.#logged().slice(startedAt).trim());
