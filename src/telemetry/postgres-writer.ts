@@ -32,6 +32,8 @@ export class PostgresWriter {
   #calls: Target | null = null;
   /** null = not looked at yet; "off" = it can't be written, and attempts in flight are not written down. */
   #journal: Target | "off" | null = null;
+  /** One warning: nothing changes until somebody installs or corrects something. */
+  #poolSaid = false;
 
   constructor(database: PostgresDatabase, names: TableNames, report: (problem: RecorderProblem) => void) {
     this.#database = database;
@@ -133,7 +135,9 @@ export class PostgresWriter {
       return "hopeless";
     }
     if (error instanceof PoolError) {
-      this.#report({ code: "PG_TELEMETRY_POOL", message: this.#said(`${reason}. Rows are kept meanwhile`) });
+      if (!this.#poolSaid)
+        this.#report({ code: "PG_TELEMETRY_POOL", message: this.#said(`${reason}. Rows are kept meanwhile`) });
+      this.#poolSaid = true;
       return "pool";
     }
     const [code, what] = this.#calls === null ? ["PG_TELEMETRY_PROBE", "can't be reached"] : WRITING;

@@ -230,7 +230,7 @@ export class PostgresRecorder implements LateRecorder {
   async #close(): Promise<void> {
     await this.flush();
     for (const delayMs of CLOSE_RETRIES_MS) {
-      if (this.#trouble !== "retry") break;
+      if (this.#trouble !== "retry" || this.#queue.size === 0) break;
       await new Promise<void>((resolve) => startTimer(delayMs, resolve, true));
       await this.flush();
     }
