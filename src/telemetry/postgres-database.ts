@@ -1,6 +1,6 @@
 import { createRequire } from "node:module";
 import { startTimer } from "../backends/system.js";
-import { dsnHider, normalDsn, shownDsn } from "./postgres-dsn.js";
+import { dsnHider, normalDsn, shownDsn } from "../domain/postgres-dsn.js";
 import { isConnectionFault, LateError, PoolError, textOf } from "./postgres-errors.js";
 
 /** What is used of a client of the package `pg`. */

@@ -1,7 +1,7 @@
+import { dsnProblem } from "../domain/postgres-dsn.js";
 import { ConfigError, type ConfigProblem } from "../errors.js";
 import { DEFAULT_TABLE } from "./columns.js";
 import type { PostgresPool } from "./postgres-database.js";
-import { dsnProblem } from "./postgres-dsn.js";
 
 interface CommonOptions {
   /** Default `llm_calls`; `schema.name` names its schema too, else the search path finds it. */

@@ -1,7 +1,7 @@
+import { dsnProblem } from "../domain/postgres-dsn.js";
 import { CALL_COLUMNS, type Column, DEFAULT_TABLE, isoTime, isSince, OPEN_COLUMNS, type StoredRow } from "./columns.js";
 import { completeRow, openFromRow } from "./json-lines.js";
 import { inTransaction, PostgresDatabase, type Query } from "./postgres-database.js";
-import { dsnProblem } from "./postgres-dsn.js";
 import { HopelessError, isDenied, LateError, PoolError, sqlState } from "./postgres-errors.js";
 import { openTarget, targetOf, writeStatement } from "./postgres-statement.js";
 import { columnsOf, prepareCalls, type TableColumns, type TableNames, tableNames } from "./postgres-tables.js";
@@ -21,11 +21,15 @@ export interface OpenedDatabase {
   explained(error: unknown): TelemetryFileError;
 }
 
-export function openDatabaseOf(dsn: string, table = DEFAULT_TABLE): OpenedDatabase {
+export function openDatabaseOf(
+  dsn: string,
+  table = DEFAULT_TABLE,
+  statementTimeoutMs = READ_TIMEOUT_MS,
+): OpenedDatabase {
   const problem = dsnProblem(dsn);
   const remedy = "Give it like postgres://user:password@host:5432/database";
   if (problem !== null) throw new TelemetryFileError("postgres://…", problem, remedy, `The address ${problem}`);
-  const database = new PostgresDatabase({ dsn, statementTimeoutMs: READ_TIMEOUT_MS });
+  const database = new PostgresDatabase({ dsn, statementTimeoutMs });
   const explained = (error: unknown): TelemetryFileError => explain(database, error);
   return {
     database,

@@ -1,6 +1,6 @@
 import { closeSync, existsSync, openSync, readSync, statSync } from "node:fs";
+import { isPostgresDsn } from "../domain/postgres-dsn.js";
 import { openJsonlFile } from "./jsonl-file.js";
-import { isPostgresDsn } from "./postgres-dsn.js";
 import { openPostgresStore } from "./postgres-store.js";
 import { openSqliteFile } from "./sqlite-file.js";
 import { type TelemetryFile, TelemetryFileError } from "./store.js";

@@ -34,16 +34,23 @@ export function shownDsn(dsn: string): string {
 
 const SHORTEST_HIDDEN = 4;
 
-/** Takes the address and its secrets out of texts of others. */
-export function dsnHider(dsn: string): (text: string) => string {
-  const secrets = new Set([dsn, normalDsn(dsn)]);
+/** Passwords in an address, as they stand there and as they are. */
+export function dsnSecrets(dsn: string): ReadonlySet<string> {
+  const secrets = new Set<string>();
   if (URL.canParse(normalDsn(dsn))) {
     const { password, searchParams } = new URL(normalDsn(dsn));
     for (const secret of [password, searchParams.get("password") ?? "", searchParams.get("sslpassword") ?? ""]) {
       secrets.add(secret).add(decoded(secret));
     }
   }
-  const hidden = [...secrets].filter((secret) => secret.length >= SHORTEST_HIDDEN).sort((a, b) => b.length - a.length);
+  secrets.delete("");
+  return secrets;
+}
+
+/** Takes the address and its secrets out of texts of others. */
+export function dsnHider(dsn: string): (text: string) => string {
+  const secrets = [dsn, normalDsn(dsn), ...dsnSecrets(dsn)];
+  const hidden = secrets.filter((secret) => secret.length >= SHORTEST_HIDDEN).sort((a, b) => b.length - a.length);
   return (text) => hidden.reduce((left, secret) => left.replaceAll(secret, "…"), text);
 }
 
