@@ -22,7 +22,11 @@ export async function startTcpRelay(targetPort: number): Promise<TcpRelay> {
     sockets.add(inner);
     inner.on("error", () => {});
     inner.on("close", () => sockets.delete(inner));
-    if (relay.mode === "hold") return;
+    if (relay.mode === "hold") {
+      // Read, so that its end is noticed.
+      inner.resume();
+      return;
+    }
     const outer = connect(targetPort, "127.0.0.1");
     outer.on("error", () => inner.destroy());
     outer.on("close", () => silenced.has(inner) || inner.destroy());
