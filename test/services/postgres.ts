@@ -20,7 +20,6 @@ export interface PostgresServer {
   start(): Promise<void>;
   /** Ends it and removes its folder. */
   dispose(): Promise<void>;
-  disposeSync(): void;
 }
 
 export type StartedPostgres =
@@ -69,6 +68,17 @@ function asOwner(program: string, args: readonly string[]): [string, string[]] {
   return ["runuser", ["-u", "postgres", "--", program, ...args]];
 }
 
+/** Ends the server and removes its folder when its owner is gone, however it ended: then the pipe between them closes. */
+const WATCHDOG = `
+  const { readFileSync, rmSync } = require("node:fs");
+  const folder = process.argv[1];
+  process.stdin.resume().on("end", () => {
+    try {
+      process.kill(Number.parseInt(readFileSync(folder + "/data/postmaster.pid", "utf8"), 10), "SIGQUIT");
+    } catch {}
+    rmSync(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
+  });`;
+
 const START_LIMIT_MS = 30_000;
 const POLL_MS = 20;
 
@@ -79,6 +89,7 @@ class Server implements PostgresServer {
   readonly #data: string;
   readonly #programs: Readonly<Record<string, string>>;
   #child: ChildProcess | null = null;
+  #watchdog: ChildProcess | null = null;
 
   constructor(folder: string, programs: Readonly<Record<string, string>>, port: number) {
     this.#folder = folder;
@@ -106,6 +117,10 @@ class Server implements PostgresServer {
       chownSync(this.#folder, idOf("-u"), idOf("-g"));
     }
     chmodSync(this.#folder, 0o711);
+    const stdio = ["pipe", "ignore", "ignore"] as const;
+    this.#watchdog = spawn(process.execPath, ["-e", WATCHDOG, this.#folder], { stdio: [...stdio], detached: true });
+    this.#watchdog.unref();
+    (this.#watchdog.stdin as unknown as { unref(): void }).unref();
     const args = ["--pgdata", this.#data, "--username", "postgres", "--auth", "trust", "--encoding", "UTF8"];
     const [program, all] = asOwner(this.#programs.initdb ?? "", [...args, "--locale", "C", "--no-sync"]);
     execFileSync(program, all, { cwd: "/", stdio: ["ignore", "ignore", "pipe"] });
@@ -140,11 +155,7 @@ class Server implements PostgresServer {
   async dispose(): Promise<void> {
     await this.stop();
     rmSync(this.#folder, { recursive: true, force: true });
-  }
-
-  disposeSync(): void {
-    if (!this.#signal()) return;
-    rmSync(this.#folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
+    this.#watchdog?.stdin?.end();
   }
 
   /** SIGQUIT: at once, all its processes with it. */

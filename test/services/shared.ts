@@ -32,7 +32,6 @@ class Keeper {
   #server: Server | null = null;
   #postgres: Promise<Awaited<ReturnType<typeof startPostgres>>> | null = null;
   #running: PostgresServer | null = null;
-  readonly #onExit = () => this.#running?.disposeSync();
 
   listen(): Promise<string> {
     const server = createServer((_request, response) => {
@@ -40,7 +39,6 @@ class Keeper {
     });
     server.unref();
     this.#server = server;
-    process.once("exit", this.#onExit);
     return new Promise((resolve) => {
       server.listen(0, "127.0.0.1", () => resolve(`http://127.0.0.1:${(server.address() as AddressInfo).port}`));
     });
@@ -51,7 +49,6 @@ class Keeper {
     await this.#postgres;
     await this.#running?.dispose();
     this.#running = null;
-    process.off("exit", this.#onExit);
   }
 
   async #answer(): Promise<Answer> {
