@@ -146,6 +146,22 @@ describe.skipIf(server === null)("a missing table", () => {
     expect(told).toHaveLength(1);
   });
 
+  test("in a database that can't be written for now is waited for", async () => {
+    await database.sql(`ALTER DATABASE ${database.name} SET default_transaction_read_only = on`);
+    const { recorder, told } = recorderOf(database.url());
+    recorder.record(sampleRecord(1), false);
+    await recorder.flush();
+    expect(told.map(({ code }) => code)).toEqual(["PG_TELEMETRY_PROBE"]);
+    expect(recorder.stats()).toMatchObject({ queued: 1, dropped: 0 });
+    await onConnection(server!.url("postgres"), async (client) => {
+      await client.query(`ALTER DATABASE ${database.name} RESET default_transaction_read_only`);
+      // As after a switch to another server: the old connections are gone.
+      await client.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1", [database.name]);
+    });
+    await recorder.flush();
+    expect(recorder.stats()).toEqual({ written: 1, queued: 0, dropped: 0, problem: null });
+  });
+
   test("of twelve first starts at once comes to be once, and nobody loses a row", async () => {
     const workers = Array.from({ length: 12 }, () => recorderOf(database.url()));
     await Promise.all(
