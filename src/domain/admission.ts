@@ -1,6 +1,5 @@
 import type { StoreClock } from "./gates/gate.js";
 import { grantTo } from "./grant.js";
-import { inflightOf, renewLease } from "./leases.js";
 import type { SeededRandom } from "./random.js";
 import { ENDS_ANY_TIME, passedOver, refuse, refuseFor } from "./refusal.js";
 import { mayHedge, mayRetry } from "./scheduling/budgets.js";
@@ -118,9 +117,9 @@ function matchedChoice({ state, clock }: Desk, want: Want, chosen: Standing): Ch
 
 /** The reply of the first asking was lost: the same answer, nothing counted twice. It promises the whole time again. */
 function grantOf({ state, clock }: Desk, want: Want): Grant | null {
-  const live = state.leases.byId.get(want.leaseId);
+  const live = state.leases.get(want.leaseId);
   if (live === undefined) return null;
-  renewLease(state.leases, want.leaseId, clock.nowMs + state.leaseTtlMs);
+  state.leases.renew(want.leaseId, clock.nowMs + state.leaseTtlMs);
   return live.grant;
 }
 
@@ -187,7 +186,7 @@ function decideHedge({ state, clock, random }: Desk, want: Want, standings: read
 
 function hasRoomForHedge(state: ScopeState, { source, startable, probe, waitMs }: Standing, nowMs: number): boolean {
   if (!startable || probe || waitMs > HEDGE_WAIT_MS) return false;
-  const inflight = inflightOf(state.leases, source.config.name);
+  const inflight = state.leases.inflightOf(source.config.name);
   return inflight <= HEDGE_USED_SHARE * windowInForce(state, source, nowMs);
 }
 

@@ -1,6 +1,5 @@
 import { cooldownWaitMs } from "./cooldown.js";
 import { requestsBooked, type StoreClock, tokensBooked } from "./gates/gate.js";
-import { inflightOf } from "./leases.js";
 import { evidenceNow, TRIPS_AT } from "./scheduling/evidence.js";
 import { firstTokenDueMs } from "./scheduling/first-token.js";
 import { successShare } from "./scheduling/health.js";
@@ -27,7 +26,7 @@ export function describeSource(state: ScopeState, source: SourceState, clock: St
     epoch: breaker.epoch,
     openForMs: breaker.state === "open" ? Math.max(0, breaker.openUntilMs - clock.nowMs) : 0,
     probeInFlight: breaker.probeLease !== "",
-    inflight: inflightOf(state.leases, config.name),
+    inflight: state.leases.inflightOf(config.name),
     maxConcurrency: config.maxConcurrency,
     requestsUsed: requestsBooked(source.rules, source.gates, clock),
     tokensUsed: tokensBooked(source.rules, source.gates, clock),

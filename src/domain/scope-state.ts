@@ -2,7 +2,7 @@ import type { SourceReason } from "../errors.js";
 import { type BreakerRecord, closedBreaker } from "./breaker.js";
 import { type CooldownRecord, noCooldown } from "./cooldown.js";
 import { emptyGateRecord, type GateRecord, type GateRules, gateRules } from "./gates/gate.js";
-import { emptyLeaseBook, type LeaseBook } from "./leases.js";
+import type { LeaseBook } from "./leases.js";
 import { type BudgetRecord, newBudgets } from "./scheduling/budgets.js";
 import { type EvidenceRecord, noEvidence } from "./scheduling/evidence.js";
 import type { PoolTimes } from "./scheduling/expected-time.js";
@@ -10,7 +10,7 @@ import type { WorkerBook } from "./scheduling/fairness.js";
 import { type GradientRecord, newGradient } from "./scheduling/gradient.js";
 import { type HealthRecord, newHealth } from "./scheduling/health.js";
 import { newPacer, type PacerRecord } from "./scheduling/pacer.js";
-import type { TokenBook } from "./scheduling/token-learning.js";
+import { newTokenBook, type TokenBook } from "./scheduling/token-learning.js";
 import type { BreakerConfig, SchedulingConfig, SelectorName } from "./scope.js";
 import type { LimitConfig, SourceConfig } from "./source.js";
 import type { SourceName } from "./tick.js";
@@ -80,16 +80,22 @@ export interface ScopeSetup {
   readonly breaker: BreakerConfig;
   readonly selector: SelectorName;
   readonly scheduling: SchedulingConfig;
-  /** By source, in any unit; what has no price counts as the dearest. */
-  readonly prices?: Readonly<Record<SourceName, number>> | undefined;
+  /** By source (price-factors.ts); 1 where one is absent. */
+  readonly priceFactors?: Readonly<Record<SourceName, number>> | undefined;
   readonly leaseTtlMs: number;
 }
 
-export function newScopeState(setup: ScopeSetup, nowMs: number): ScopeState {
+/** `bookOf` gives what was learned of the calls of a model; asked once for each model. */
+export function newScopeState(
+  setup: ScopeSetup,
+  nowMs: number,
+  leases: LeaseBook,
+  bookOf: (model: string) => TokenBook = newTokenBook,
+): ScopeState {
   const sources = new Map<SourceName, SourceState>();
   const tokens = new Map<string, TokenBook>();
   for (const config of setup.sources) {
-    const book = tokens.get(config.model) ?? new Map();
+    const book = tokens.get(config.model) ?? bookOf(config.model);
     tokens.set(config.model, book);
     sources.set(config.name, {
       config,
@@ -103,7 +109,7 @@ export function newScopeState(setup: ScopeSetup, nowMs: number): ScopeState {
       health: newHealth(),
       tokens: book,
       reclosedAtMs: Number.NEGATIVE_INFINITY,
-      priceFactor: priceFactor(setup, config.name),
+      priceFactor: setup.priceFactors?.[config.name] ?? 1,
       turns: 0,
       lastGrant: 0,
       lastError: null,
@@ -113,7 +119,7 @@ export function newScopeState(setup: ScopeSetup, nowMs: number): ScopeState {
     sources,
     globalRules: gateRules(setup.global),
     globalGates: emptyGateRecord(),
-    leases: emptyLeaseBook(),
+    leases,
     breaker: setup.breaker,
     selector: setup.selector,
     scheduling: setup.scheduling,
@@ -129,14 +135,6 @@ export function newScopeState(setup: ScopeSetup, nowMs: number): ScopeState {
     grantCount: 0,
     lastProgressMs: Number.NEGATIVE_INFINITY,
   };
-}
-
-/** Once for each source: the rules themselves know no power function. */
-function priceFactor({ prices = {}, scheduling }: ScopeSetup, name: SourceName): number {
-  const known = Object.values(prices).filter((price) => price > 0);
-  if (scheduling.priceWeight === 0 || known.length === 0) return 1;
-  const price = prices[name] ?? Math.max(...known);
-  return Math.max(1, price / Math.min(...known)) ** scheduling.priceWeight;
 }
 
 /** How one candidate stands for one want. `waitMs` 0 = may start now; Infinity = never (larger than the token limit). */

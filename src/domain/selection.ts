@@ -1,4 +1,3 @@
-import { inflightOf } from "./leases.js";
 import { jittered, type SeededRandom } from "./random.js";
 import { attemptTimeMs, successTimeMs } from "./scheduling/expected-time.js";
 import { windowInForce } from "./scheduling/in-force.js";
@@ -81,7 +80,7 @@ function scoreOf(state: ScopeState, standing: Standing, want: Want, nowMs: numbe
   const { config } = source;
   const demotion = want.limitedHere.includes(config.name) ? LIMITED_HERE_FACTOR : 1;
   if (state.selector === "round_robin") return Math.max(source.turns, state.turnFloor) * demotion;
-  const busy = inflightOf(state.leases, config.name);
+  const busy = state.leases.inflightOf(config.name);
   if (state.selector === "least_inflight") {
     const capacity = config.maxConcurrency > 0 ? config.maxConcurrency : UNLIMITED_CAPACITY;
     // One more than in flight: an idle source that just refused must lose against an idle one that did not.

@@ -2,7 +2,6 @@ import type { SourceReason } from "../errors.js";
 import { breakerAdmission } from "./breaker.js";
 import { cooldownWaitMs } from "./cooldown.js";
 import { requestWaitMs, type StoreClock, tokenWaitMs } from "./gates/gate.js";
-import { inflightOf, nextExpiryMs, nextExpiryOfMs } from "./leases.js";
 import { ENDS_ANY_TIME } from "./refusal.js";
 import { windowInForce } from "./scheduling/in-force.js";
 import { pacedWaitMs } from "./scheduling/pacer.js";
@@ -37,8 +36,7 @@ function judgedStanding(
   if (neverFits(source.config.tpm, tokens)) return waiting(source, Infinity, "tpm", false, tokens, estimate);
   if (neverFits(state.globalRules.limits.tpm, tokens))
     return waiting(source, Infinity, "global_tpm", false, tokens, estimate);
-  const probeEndsMs =
-    breaker.probeLease === "" ? null : (state.leases.byId.get(breaker.probeLease)?.expiresAtMs ?? null);
+  const probeEndsMs = breaker.probeLease === "" ? null : (state.leases.get(breaker.probeLease)?.expiresAtMs ?? null);
   const admission = breakerAdmission(breaker, state.breaker, clock.nowMs, probeEndsMs);
   if (admission.kind === "wait")
     return waiting(source, admission.waitMs, breakerReason(source), false, tokens, estimate);
@@ -124,12 +122,12 @@ function gateWaitMs(gate: number, state: ScopeState, source: SourceState, clock:
   switch (gate) {
     case 0: {
       const limit = state.globalRules.limits.maxConcurrency;
-      return limit > 0 && leases.byId.size >= limit ? untilMs(nextExpiryMs(leases), state, clock) : 0;
+      return limit > 0 && leases.count() >= limit ? untilMs(leases.nextExpiryMs(), state, clock) : 0;
     }
     case 1: {
       const { name } = source.config;
-      const isFull = inflightOf(leases, name) >= windowInForce(state, source, clock.nowMs);
-      return isFull ? untilMs(nextExpiryOfMs(leases, name), state, clock) : 0;
+      const isFull = leases.inflightOf(name) >= windowInForce(state, source, clock.nowMs);
+      return isFull ? untilMs(leases.nextExpiryOfMs(name), state, clock) : 0;
     }
     case 2:
       return requestWaitMs(state.globalRules, state.globalGates, clock);
