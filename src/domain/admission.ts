@@ -68,7 +68,7 @@ function admitOne(desk: Desk, want: Want): Grant | Refusal {
 
 function admitLine(desk: Desk, wants: readonly Want[]): (Grant | Refusal)[] {
   const { state, clock } = desk;
-  const answers = new Array<Grant | Refusal>(wants.length);
+  const answers: (Grant | Refusal)[] = [];
   const heldBack = new Map<string, Refusal>();
   const line = wants.map((_, position) => position);
   const matches = canMatchSizes(state, clock.nowMs);

@@ -54,17 +54,19 @@ function describeAdaptive(state: ScopeState, source: SourceState, nowMs: number)
   return {
     window: finiteOrNull(windowInForce(state, source, nowMs)),
     ratePerS: finiteOrNull(rateInForce(state, source, nowMs)),
-    learnedRpm: pacer.learnedRpm || null,
-    learnedTpm: pacer.learnedTpm || null,
+    learnedRpm: knownOrNull(pacer.learnedRpm),
+    learnedTpm: knownOrNull(pacer.learnedTpm),
     lastCutAgoMs: cutAtMs === -Infinity ? null : nowMs - cutAtMs,
     evidence: evidenceNow(evidence, nowMs),
     tripsAt: TRIPS_AT,
     successShare: successShare(health, nowMs),
-    ttftMs: health.ttftMs || null,
-    tpotMs: health.tpotMs || null,
+    ttftMs: knownOrNull(health.ttftMs),
+    tpotMs: knownOrNull(health.tpotMs),
     firstTokenDueMs: state.scheduling.overdue ? firstTokenDueMs(facts) : null,
     ramping: isRamping(source, nowMs),
   };
 }
 
+/** 0 stands for what was never learned. */
+const knownOrNull = (value: number): number | null => (value === 0 ? null : value);
 const finiteOrNull = (value: number): number | null => (Number.isFinite(value) ? value : null);

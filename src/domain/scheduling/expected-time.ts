@@ -14,8 +14,9 @@ export interface PoolTimes {
 
 /** T: first token and the rest of the answer. What a source has not shown yet is taken from its pool. */
 export function attemptTimeMs(h: HealthRecord, pool: PoolTimes, outTokens: number | null): number {
-  const ttftMs = h.ttftMs || pool.ttftMs || UNKNOWN_TTFT_MS;
-  const tpotMs = h.tpotMs || pool.tpotMs;
+  const poolTtftMs = pool.ttftMs > 0 ? pool.ttftMs : UNKNOWN_TTFT_MS;
+  const ttftMs = h.ttftMs > 0 ? h.ttftMs : poolTtftMs;
+  const tpotMs = h.tpotMs > 0 ? h.tpotMs : pool.tpotMs;
   return ttftMs + (outTokens ?? UNKNOWN_OUT_TOKENS) * tpotMs;
 }
 
