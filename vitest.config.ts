@@ -3,6 +3,8 @@ import { defineConfig } from "vitest/config";
 export default defineConfig({
   test: {
     include: ["src/**/*.test.ts", "test/**/*.test.ts"],
+    // Redis and PostgreSQL of the tests: started by the first test that asks, ended with the run.
+    globalSetup: ["test/services/run.ts"],
     testTimeout: 60_000,
     hookTimeout: 60_000,
     pool: "forks",
