@@ -24,7 +24,10 @@ function filesAtRunTime(program, entry, found = new Set()) {
   for (const statement of program.getSourceFile(entry).statements) {
     if (!ts.isImportDeclaration(statement) || statement.importClause === undefined) continue;
     const { phaseModifier, namedBindings } = statement.importClause;
-    const areTypes = namedBindings !== undefined && ts.isNamedImports(namedBindings) && namedBindings.elements.every((name) => name.isTypeOnly);
+    const areTypes =
+      namedBindings !== undefined &&
+      ts.isNamedImports(namedBindings) &&
+      namedBindings.elements.every((name) => name.isTypeOnly);
     if (phaseModifier === ts.SyntaxKind.TypeKeyword || areTypes) continue;
     filesAtRunTime(program, pathOf(statement.moduleSpecifier.text, entry), found);
   }
@@ -44,7 +47,8 @@ function fail(messages) {
 
 function compile() {
   const config = tstl.parseConfigFileWithSystem(join(folder, "tsconfig.json"));
-  if (config.errors.length > 0) fail(config.errors.map((error) => ts.flattenDiagnosticMessageText(error.messageText, "\n")));
+  if (config.errors.length > 0)
+    fail(config.errors.map((error) => ts.flattenDiagnosticMessageText(error.messageText, "\n")));
   const program = ts.createProgram(config.fileNames, config.options);
   const files = filesAtRunTime(program, join(folder, "main.ts"));
   const faults = truthinessFaults(program, (file) => files.has(file));
@@ -59,10 +63,13 @@ function compile() {
   });
   const all = [...sourceFiles.flatMap((file) => [...program.getSemanticDiagnostics(file)]), ...diagnostics];
   if (all.length > 0) {
-    fail(all.map(({ file, start, messageText }) => {
-      const at = file === undefined ? "" : `${file.fileName}:${file.getLineAndCharacterOfPosition(start ?? 0).line + 1}: `;
-      return at + ts.flattenDiagnosticMessageText(messageText, "\n");
-    }));
+    fail(
+      all.map(({ file, start, messageText }) => {
+        const at =
+          file === undefined ? "" : `${file.fileName}:${file.getLineAndCharacterOfPosition(start ?? 0).line + 1}: `;
+        return at + ts.flattenDiagnosticMessageText(messageText, "\n");
+      }),
+    );
   }
   return [...written.values()][0];
 }
@@ -75,7 +82,8 @@ function forRedis(lua) {
   ];
   let script = lua;
   for (const [from, to] of replacements) {
-    if (!script.includes(from)) fail([`the compiler's bundle has no "${from.trim()}" any more; adapt scripts/build-lua.mjs`]);
+    if (!script.includes(from))
+      fail([`the compiler's bundle has no "${from.trim()}" any more; adapt scripts/build-lua.mjs`]);
     script = script.replace(from, to);
   }
   return script;
@@ -88,7 +96,8 @@ function asModule(lua) {
 
 const made = asModule(forRedis(compile()));
 if (process.argv.includes("--check")) {
-  if (readFileSync(target, "utf8") !== made) fail(["tick-script.ts is not what the rules give: run `node scripts/build-lua.mjs`"]);
+  if (readFileSync(target, "utf8") !== made)
+    fail(["tick-script.ts is not what the rules give: run `node scripts/build-lua.mjs`"]);
 } else {
   writeFileSync(target, made);
 }

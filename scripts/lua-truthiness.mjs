@@ -28,7 +28,9 @@ export function truthinessFaults(program, isOurs) {
       for (const condition of conditionsOf(node)) {
         if (!mayBeZeroOrEmpty(checker.getTypeAtLocation(condition))) continue;
         const { line } = file.getLineAndCharacterOfPosition(condition.getStart());
-        faults.push(`${file.fileName}:${line + 1}: ${condition.getText()} may be 0 or "", which is true in Lua; compare it`);
+        faults.push(
+          `${file.fileName}:${line + 1}: ${condition.getText()} may be 0 or "", which is true in Lua; compare it`,
+        );
       }
       ts.forEachChild(node, visit);
     };

@@ -13,9 +13,9 @@ import { newScopeState, type ScopeState } from "../../domain/scope-state.js";
 import { reclaimExpired } from "../../domain/settlement.js";
 import { type LimitConfig, NO_LIMITS, type SourceConfig } from "../../domain/source.js";
 import { runTick } from "../../domain/tick-rules.js";
-import { SourceNotConfiguredError } from "../../errors.js";
 import type { Governor, GovernorEvent, ScopeSnapshot, TickBatch, TickReply } from "../../ports/governor.js";
 import type { Runtime } from "../../ports/runtime.js";
+import { refuseUnknownSources } from "../known-sources.js";
 
 export interface MemoryGovernorOptions {
   readonly scope: string;
@@ -71,7 +71,7 @@ export class MemoryGovernor implements Governor {
   }
 
   tick(batch: TickBatch): TickReply {
-    this.#refuseUnknownSources(batch);
+    refuseUnknownSources(this.scope, this.#state.sources, batch);
     const { reply, events } = runTick(this.#state, batch, this.#readClock());
     if (events.length > 0) this.#emit(events);
     return reply;
@@ -100,25 +100,6 @@ export class MemoryGovernor implements Governor {
   /** Aligned minutes alone need the wall clock. */
   #readClock(): StoreClock {
     return { nowMs: this.#runtime.now(), wallMs: this.#countsMinutes ? this.#runtime.wallNow() : 0 };
-  }
-
-  /** Before anything is changed: a batch takes effect as a whole or not at all. */
-  #refuseUnknownSources(batch: TickBatch): void {
-    for (const s of batch.settles) this.#requireSource(s.source);
-    for (const v of batch.verdicts) this.#requireSource(v.source);
-    for (const want of batch.wants) {
-      for (const name of want.candidates) this.#requireSource(name);
-    }
-  }
-
-  #requireSource(name: string): void {
-    if (this.#state.sources.has(name)) return;
-    const known = [...this.#state.sources.keys()].join(", ");
-    throw new SourceNotConfiguredError(
-      `source ${name} is not configured in the governor of scope ${this.scope} (it knows: ${known || "none"}). ` +
-        "Give the client and its governor the same sources.",
-      { sourceName: name },
-    );
   }
 
   #emit(events: readonly GovernorEvent[]): void {

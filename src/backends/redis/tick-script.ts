@@ -24,6 +24,13 @@ local function require(file, ...)
 end
 ____modules = {
 ["lualib_bundle"] = function(...) 
+local function __TS__StringStartsWith(self, searchString, position)
+    if position == nil or position < 0 then
+        position = 0
+    end
+    return string.sub(self, position + 1, #searchString + position) == searchString
+end
+
 local __TS__Symbol, Symbol
 do
     local symbolMetatable = {__tostring = function(self)
@@ -787,6 +794,7 @@ do
 end
 
 return {
+  __TS__StringStartsWith = __TS__StringStartsWith,
   __TS__Iterator = __TS__Iterator,
   __TS__ObjectAssign = __TS__ObjectAssign,
   __TS__Spread = __TS__Spread,
@@ -813,6 +821,7 @@ return {
  end,
 ["main"] = function(...) 
 local ____lualib = require("lualib_bundle")
+local __TS__StringStartsWith = ____lualib.__TS__StringStartsWith
 local __TS__Iterator = ____lualib.__TS__Iterator
 local __TS__ObjectAssign = ____lualib.__TS__ObjectAssign
 local ____exports = {}
@@ -827,8 +836,15 @@ local ____scope_2Dstore_2Ejs = require("scope-store")
 local loadScope = ____scope_2Dstore_2Ejs.loadScope
 local verb, prefix, configuration, input, moment = unpack(ARGV, 1, 5)
 local KEYS_OUTLIVE_MS = 86400000
+local TEST_PREFIX = "pgw-test:"
 local function storeClock()
-    local given = tonumber(moment)
+    local ____prefix_startsWith_result_0
+    if __TS__StringStartsWith(prefix, TEST_PREFIX) then
+        ____prefix_startsWith_result_0 = tonumber(moment)
+    else
+        ____prefix_startsWith_result_0 = nil
+    end
+    local given = ____prefix_startsWith_result_0
     if given ~= nil then
         return {nowMs = given, wallMs = given}
     end
@@ -840,12 +856,13 @@ local function storeClock()
     local nowMs = tonumber(seconds) * 1000 + tonumber(microseconds) / 1000
     return {nowMs = nowMs, wallMs = nowMs}
 end
-local function publish(events, worker)
+local function publish(events, worker, fairness)
     for ____, event in ipairs(events) do
         do
             local __continue5
             repeat
-                if event.type == "capacity" and event.worker == worker then
+                local isForNobody = event.type == "capacity" and event.source ~= "*" and event.worker == nil and fairness
+                if isForNobody or event.worker == worker then
                     __continue5 = true
                     break
                 end
@@ -865,19 +882,19 @@ local function publish(events, worker)
 end
 local function tick(setup, clock)
     local batch = cjson.decode(input)
-    local ____loadScope_result_0 = loadScope(prefix, setup, clock.nowMs)
-    local state = ____loadScope_result_0.state
-    local save = ____loadScope_result_0.save
-    local ____runTick_result_1 = runTick(state, batch, clock)
-    local reply = ____runTick_result_1.reply
-    local events = ____runTick_result_1.events
+    local ____loadScope_result_1 = loadScope(prefix, setup, clock.nowMs)
+    local state = ____loadScope_result_1.state
+    local save = ____loadScope_result_1.save
+    local ____runTick_result_2 = runTick(state, batch, clock)
+    local reply = ____runTick_result_2.reply
+    local events = ____runTick_result_2.events
     save(nil, KEYS_OUTLIVE_MS)
-    publish(events, batch.worker)
+    publish(events, batch.worker, setup.scheduling.fairness)
     return cjson.encode({reply = reply, events = events})
 end
 local function snapshot(setup, clock)
-    local ____loadScope_result_2 = loadScope(prefix, setup, clock.nowMs)
-    local state = ____loadScope_result_2.state
+    local ____loadScope_result_3 = loadScope(prefix, setup, clock.nowMs)
+    local state = ____loadScope_result_3.state
     reclaimExpired(state, clock)
     local sources = {}
     for ____, ____value in __TS__Iterator(state.sources) do
@@ -891,8 +908,8 @@ local function snapshot(setup, clock)
     ))
 end
 local function progressAge(setup, clock)
-    local ____loadScope_result_3 = loadScope(prefix, setup, clock.nowMs)
-    local state = ____loadScope_result_3.state
+    local ____loadScope_result_4 = loadScope(prefix, setup, clock.nowMs)
+    local state = ____loadScope_result_4.state
     return state.lastProgressMs == -math.huge and "" or tostring(clock.nowMs - state.lastProgressMs)
 end
 local clock = storeClock()
@@ -4967,6 +4984,7 @@ return ____exports
 ["lease-store"] = function(...) 
 local ____lualib = require("lualib_bundle")
 local __TS__Class = ____lualib.__TS__Class
+local __TS__ArrayIncludes = ____lualib.__TS__ArrayIncludes
 local ____exports = {}
 local ____keys_2Ejs = require("keys")
 local GRANTS_KEY = ____keys_2Ejs.GRANTS_KEY
@@ -5056,8 +5074,9 @@ function LeaseStore.prototype.expire(self, nowMs, onExpired)
         ____self_reclaimed_1[#____self_reclaimed_1 + 1] = leaseId
         local packed = redis.call("HGET", self.prefix .. GRANTS_KEY, leaseId)
         self.known[leaseId] = false
-        if type(packed) == "string" then
-            onExpired(cmsgpack.unpack(packed))
+        local lease = type(packed) == "string" and cmsgpack.unpack(packed) or nil
+        if lease ~= nil and __TS__ArrayIncludes(self.sources, lease.grant.source) then
+            onExpired(lease)
         end
     end
 end

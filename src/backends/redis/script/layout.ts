@@ -49,20 +49,7 @@ export const SOURCE_PARTS: readonly Part[] = [
   ["pacer.goodput", ["weight", "atMs", "firstAtMs", "bestPerS", "bestAtMs", "granted", "refused"]],
   ["gradient", ["baseMs", "baseAtMs"]],
   ["evidence", ["score", "atMs", "fails", "hangs"]],
-  [
-    "health",
-    [
-      "successes",
-      "failures",
-      "atMs",
-      "ttftMs",
-      "tpotMs",
-      "failMs",
-      "durationMs",
-      "samples",
-      "lastSuccessMs",
-    ],
-  ],
+  ["health", ["successes", "failures", "atMs", "ttftMs", "tpotMs", "failMs", "durationMs", "samples", "lastSuccessMs"]],
   ["", ["reclosedAtMs", "turns", "lastGrant"]],
 ];
 

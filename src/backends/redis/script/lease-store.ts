@@ -79,7 +79,9 @@ export class LeaseStore implements LeaseBook {
       this.reclaimed.push(leaseId);
       const packed = redis.call("HGET", this.prefix + GRANTS_KEY, leaseId);
       this.known[leaseId] = false;
-      if (typeof packed === "string") onExpired(cmsgpack.unpack(packed) as Lease);
+      const lease = typeof packed === "string" ? (cmsgpack.unpack(packed) as Lease) : undefined;
+      // A process of another configuration may hold permits of sources that are unknown here.
+      if (lease !== undefined && this.sources.includes(lease.grant.source)) onExpired(lease);
     }
   }
 

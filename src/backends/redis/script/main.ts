@@ -15,18 +15,25 @@ const [verb, prefix, configuration, input, moment] = ARGV as [string, string, st
 /** Everything a scope remembers is younger than this. */
 const KEYS_OUTLIVE_MS = 86_400_000;
 
+/** Under any other beginning the clock is the server's, whatever a caller says. */
+const TEST_PREFIX = "pgw-test:";
+
 function storeClock(): StoreClock {
-  const given = tonumber(moment);
+  const given = prefix.startsWith(TEST_PREFIX) ? tonumber(moment) : undefined;
   if (given !== undefined) return { nowMs: given, wallMs: given };
   const [seconds, microseconds] = redis.call("TIME") as [string, string];
   const nowMs = tonumber(seconds)! * 1_000 + tonumber(microseconds)! / 1_000;
   return { nowMs, wallMs: nowMs };
 }
 
-/** To whom an event concerns; the process that ticked hears of it in the answer. */
-function publish(events: readonly GovernorEvent[], worker: string): void {
+/**
+ * Tells the others; the process that ticked hears of it in the answer. A permit that came back while nobody is known to wait
+ * is news for nobody: who comes later asks by itself.
+ */
+function publish(events: readonly GovernorEvent[], worker: string, fairness: boolean): void {
   for (const event of events) {
-    if (event.type === "capacity" && event.worker === worker) continue;
+    const isForNobody = event.type === "capacity" && event.source !== "*" && event.worker === undefined && fairness;
+    if (isForNobody || event.worker === worker) continue;
     const channel = event.worker === undefined ? "ev" : `wake:${event.worker}`;
     redis.call("PUBLISH", prefix + channel, cjson.encode({ from: worker, event }));
   }
@@ -37,7 +44,7 @@ function tick(setup: ScopeSetup, clock: StoreClock): string {
   const { state, save } = loadScope(prefix, setup, clock.nowMs);
   const { reply, events } = runTick(state, batch, clock);
   save(KEYS_OUTLIVE_MS);
-  publish(events, batch.worker);
+  publish(events, batch.worker, setup.scheduling.fairness);
   return cjson.encode({ reply, events });
 }
 

@@ -28,7 +28,8 @@ export function loadScope(prefix: string, setup: ScopeSetup, nowMs: number): Loa
   const scope = stored[SCOPE_FIELD];
   if (scope !== undefined) restoreKnown(scope, (values) => restore(state, SCOPE_PARTS, values));
   const workers: Record<string, string> = {};
-  if (setup.scheduling.fairness) for (const [name, worker] of loadWorkers(prefix, workers)) state.workers.set(name, worker);
+  if (setup.scheduling.fairness)
+    for (const [name, worker] of loadWorkers(prefix, workers)) state.workers.set(name, worker);
   return {
     state,
     save(ttlMs) {
