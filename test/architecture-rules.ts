@@ -58,6 +58,7 @@ export const PACKAGE_HOMES: Readonly<Record<string, string>> = {
   undici: "transports",
   "lru-cache": "backends",
   zod: "config",
+  ioredis: "backends",
   commander: "cli",
   "better-sqlite3": "telemetry",
   yaml: "config",

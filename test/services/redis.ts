@@ -22,6 +22,8 @@ export const DATABASES = 64;
 export interface RedisOptions {
   /** Lines of redis.conf, as `{ maxmemory: "2mb" }`. */
   readonly config?: Readonly<Record<string, string | number>>;
+  /** What `requirepass` asks of the helpers here. */
+  readonly password?: string;
   /** Environment of the server, for a shim that changes its clock. */
   readonly env?: NodeJS.ProcessEnv;
   /** It ends when this process ends. Default: the one that starts it. */
@@ -132,7 +134,7 @@ async function startOn(binary: string, port: number, options: RedisOptions): Pro
       .map(([key, value]) => `${key} ${value}\n`)
       .join(""),
   );
-  const password = options.config?.requirepass;
+  const { password } = options;
 
   async function launch(): Promise<number> {
     const child = startServer(binary, [conf], options.owner ?? process.pid, options.env);
@@ -189,14 +191,14 @@ function lastLines(file: string): string {
 
 async function ask(
   port: number,
-  password: string | number | undefined,
+  password: string | undefined,
   name: string,
   ...args: (string | number)[]
 ): Promise<unknown> {
   const client = new Redis({
     host: HOST,
     port,
-    ...(password === undefined ? {} : { password: String(password) }),
+    ...(password === undefined ? {} : { password }),
     lazyConnect: true,
     retryStrategy: null,
     enableReadyCheck: false,
