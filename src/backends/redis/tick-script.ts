@@ -158,42 +158,6 @@ local function __TS__ArraySort(self, compareFn)
     return self
 end
 
-local __TS__ArrayFrom
-do
-    local function arrayLikeStep(self, index)
-        index = index + 1
-        if index > self.length then
-            return
-        end
-        return index, self[index]
-    end
-    local function arrayLikeIterator(arr)
-        if type(arr.length) == "number" then
-            return arrayLikeStep, arr, 0
-        end
-        return __TS__Iterator(arr)
-    end
-    function __TS__ArrayFrom(arrayLike, mapFn, thisArg)
-        local result = {}
-        if mapFn == nil then
-            for ____, v in arrayLikeIterator(arrayLike) do
-                result[#result + 1] = v
-            end
-        else
-            local i = 0
-            for ____, v in arrayLikeIterator(arrayLike) do
-                local ____mapFn_3 = mapFn
-                local ____thisArg_1 = thisArg
-                local ____v_2 = v
-                local ____i_0 = i
-                i = ____i_0 + 1
-                result[#result + 1] = ____mapFn_3(____thisArg_1, ____v_2, ____i_0)
-            end
-        end
-        return result
-    end
-end
-
 local function __TS__Class(self)
     local c = {prototype = {}}
     c.prototype.__index = c.prototype
@@ -756,41 +720,40 @@ local function __TS__ArrayPush(self, ...)
     return len
 end
 
-local __TS__StringSplit
-do
-    local sub = string.sub
-    local find = string.find
-    function __TS__StringSplit(source, separator, limit)
-        if limit == nil then
-            limit = 4294967295
+local function __TS__ArraySlice(self, first, last)
+    local len = #self
+    first = first or 0
+    if first < 0 then
+        first = len + first
+        if first < 0 then
+            first = 0
         end
-        if limit == 0 then
-            return {}
+    else
+        if first > len then
+            first = len
         end
-        local result = {}
-        local resultIndex = 1
-        if separator == nil or separator == "" then
-            for i = 1, #source do
-                result[resultIndex] = sub(source, i, i)
-                resultIndex = resultIndex + 1
-            end
-        else
-            local currentPos = 1
-            while resultIndex <= limit do
-                local startPos, endPos = find(source, separator, currentPos, true)
-                if not startPos then
-                    break
-                end
-                result[resultIndex] = sub(source, currentPos, startPos - 1)
-                resultIndex = resultIndex + 1
-                currentPos = endPos + 1
-            end
-            if resultIndex <= limit then
-                result[resultIndex] = sub(source, currentPos)
-            end
-        end
-        return result
     end
+    last = last or len
+    if last < 0 then
+        last = len + last
+        if last < 0 then
+            last = 0
+        end
+    else
+        if last > len then
+            last = len
+        end
+    end
+    local out = {}
+    first = first + 1
+    last = last + 1
+    local n = 1
+    while first < last do
+        out[n] = self[first]
+        first = first + 1
+        n = n + 1
+    end
+    return out
 end
 
 return {
@@ -802,7 +765,6 @@ return {
   __TS__NumberIsFinite = __TS__NumberIsFinite,
   __TS__MathTrunc = __TS__MathTrunc,
   __TS__ArraySort = __TS__ArraySort,
-  __TS__ArrayFrom = __TS__ArrayFrom,
   Set = Set,
   __TS__New = __TS__New,
   __TS__ArrayIncludes = __TS__ArrayIncludes,
@@ -815,8 +777,8 @@ return {
   __TS__ArrayFindIndex = __TS__ArrayFindIndex,
   __TS__ArrayFind = __TS__ArrayFind,
   __TS__ArrayPush = __TS__ArrayPush,
-  __TS__StringSplit = __TS__StringSplit,
-  __TS__Class = __TS__Class
+  __TS__Class = __TS__Class,
+  __TS__ArraySlice = __TS__ArraySlice
 }
  end,
 ["main"] = function(...) 
@@ -880,11 +842,40 @@ local function publish(events, worker, fairness)
         end
     end
 end
+local function leaseIdsOf(____bindingPattern0)
+    local wants
+    local renew
+    local verdicts
+    local settles
+    settles = ____bindingPattern0.settles
+    verdicts = ____bindingPattern0.verdicts
+    renew = ____bindingPattern0.renew
+    wants = ____bindingPattern0.wants
+    local leaseIds = {}
+    for ____, ____value in ipairs(settles) do
+        local leaseId = ____value.leaseId
+        leaseIds[#leaseIds + 1] = leaseId
+    end
+    for ____, ____value in ipairs(verdicts) do
+        local leaseId = ____value.leaseId
+        leaseIds[#leaseIds + 1] = leaseId
+    end
+    for ____, leaseId in ipairs(renew) do
+        leaseIds[#leaseIds + 1] = leaseId
+    end
+    for ____, ____value in ipairs(wants) do
+        local leaseId = ____value.leaseId
+        leaseIds[#leaseIds + 1] = leaseId
+    end
+    return leaseIds
+end
 local function tick(setup, clock)
     local batch = cjson.decode(input)
     local ____loadScope_result_1 = loadScope(prefix, setup, clock.nowMs)
     local state = ____loadScope_result_1.state
+    local leases = ____loadScope_result_1.leases
     local save = ____loadScope_result_1.save
+    leases:prefetch(leaseIdsOf(batch))
     local ____runTick_result_2 = runTick(state, batch, clock)
     local reply = ____runTick_result_2.reply
     local events = ____runTick_result_2.events
@@ -1994,7 +1985,7 @@ return ____exports
 local ____lualib = require("lualib_bundle")
 local __TS__NumberIsFinite = ____lualib.__TS__NumberIsFinite
 local ____exports = {}
-local judgedStanding, waiting, neverFits, breakerReason, gateStanding, prefetchMs, gateWaitMs, pacerWaitMs, untilMs, CONCURRENCY_GATES, RECHECK_MS
+local judgedStanding, factsOf, gateFacts, waiting, neverFits, breakerReason, openFacts, gateStanding, prefetchMs, pacerWaitMs, untilMs, RECHECK_MS
 local ____breaker_2Ejs = require("domain.breaker")
 local breakerAdmission = ____breaker_2Ejs.breakerAdmission
 local ____cooldown_2Ejs = require("domain.cooldown")
@@ -2010,17 +2001,12 @@ local ____pacer_2Ejs = require("domain.scheduling.pacer")
 local pacedWaitMs = ____pacer_2Ejs.pacedWaitMs
 local ____token_2Dlearning_2Ejs = require("domain.scheduling.token-learning")
 local learnedTokens = ____token_2Dlearning_2Ejs.learnedTokens
-local ____tick_2Ejs = require("domain.tick")
-local GATE_NAMES = ____tick_2Ejs.GATE_NAMES
 function judgedStanding(state, source, clock, tokens, estimate)
-    local ____source_1 = source
-    local breaker = ____source_1.breaker
     if neverFits(source.config.tpm, tokens) then
         return waiting(
             source,
             math.huge,
             "tpm",
-            false,
             tokens,
             estimate
         )
@@ -2030,10 +2016,43 @@ function judgedStanding(state, source, clock, tokens, estimate)
             source,
             math.huge,
             "global_tpm",
-            false,
             tokens,
             estimate
         )
+    end
+    local facts = factsOf(state, source, clock)
+    if facts.isBlocked then
+        return waiting(
+            source,
+            facts.waitMs,
+            facts.reason,
+            tokens,
+            estimate
+        )
+    end
+    return gateStanding(
+        state,
+        source,
+        facts,
+        clock,
+        tokens,
+        estimate
+    )
+end
+function factsOf(state, source, clock)
+    if not state.keepsFacts then
+        return gateFacts(state, source, clock)
+    end
+    if source.facts == nil then
+        source.facts = gateFacts(state, source, clock)
+    end
+    return source.facts
+end
+function gateFacts(state, source, clock)
+    local ____source_1 = source
+    local breaker = ____source_1.breaker
+    if breaker.state == "closed" then
+        return openFacts(state, source, clock, false)
     end
     local ____temp_4
     if breaker.probeLease == "" then
@@ -2044,31 +2063,24 @@ function judgedStanding(state, source, clock, tokens, estimate)
     end
     local probeEndsMs = ____temp_4
     local admission = breakerAdmission(breaker, state.breaker, clock.nowMs, probeEndsMs)
-    if admission.kind == "wait" then
-        return waiting(
-            source,
-            admission.waitMs,
-            breakerReason(source),
-            false,
-            tokens,
-            estimate
-        )
+    if admission.kind ~= "wait" then
+        return openFacts(state, source, clock, admission.kind == "probe")
     end
-    return gateStanding(
-        state,
-        source,
-        clock,
-        tokens,
-        estimate,
-        admission.kind == "probe"
-    )
+    local reason = breakerReason(source)
+    return {
+        isBlocked = true,
+        waitMs = admission.waitMs,
+        reason = reason,
+        needsRelease = false,
+        probe = false
+    }
 end
-function waiting(source, waitMs, reason, probe, tokens, estimate)
+function waiting(source, waitMs, reason, tokens, estimate)
     return {
         source = source,
         waitMs = waitMs,
         reason = reason,
-        probe = probe,
+        probe = false,
         tokens = tokens,
         estimate = estimate,
         startable = false
@@ -2083,50 +2095,94 @@ function breakerReason(source)
     end
     return source.breaker.dead and "dead" or "breaker_open"
 end
-function gateStanding(state, source, clock, tokens, estimate, probe)
-    local coolingMs = cooldownWaitMs(source.cooldown, clock.nowMs)
-    local reason = coolingMs > 0 and "cooling" or nil
-    local longestMs = coolingMs
+function openFacts(state, source, clock, probe)
+    local ____state_6 = state
+    local leases = ____state_6.leases
+    local globalRules = ____state_6.globalRules
+    local ____source_config_7 = source.config
+    local name = ____source_config_7.name
+    local waitMs = cooldownWaitMs(source.cooldown, clock.nowMs)
+    local reason = waitMs > 0 and "cooling" or nil
     local needsRelease = false
-    do
-        local gate = 0
-        while gate < #GATE_NAMES do
-            do
-                local __continue19
-                repeat
-                    local waitMs = gateWaitMs(
-                        gate,
-                        state,
-                        source,
-                        clock,
-                        tokens
-                    )
-                    if waitMs <= 0 then
-                        __continue19 = true
-                        break
-                    end
-                    if reason == nil then
-                        reason = GATE_NAMES[gate + 1]
-                    end
-                    if gate < CONCURRENCY_GATES then
-                        needsRelease = true
-                    end
-                    if waitMs > longestMs then
-                        longestMs = waitMs
-                    end
-                    __continue19 = true
-                until true
-                if not __continue19 then
-                    break
-                end
-            end
-            gate = gate + 1
+    local mostInFlight = globalRules.limits.maxConcurrency
+    if mostInFlight > 0 and leases:count() >= mostInFlight then
+        if reason == nil then
+            reason = "global_concurrency"
         end
+        needsRelease = true
+        waitMs = math.max(
+            waitMs,
+            untilMs(
+                leases:nextExpiryMs(),
+                state,
+                clock
+            )
+        )
     end
-    local startable = longestMs == 0 or not needsRelease and not probe and longestMs <= prefetchMs(state, source)
+    if leases:inflightOf(name) >= windowInForce(state, source, clock.nowMs) then
+        if reason == nil then
+            reason = "concurrency"
+        end
+        needsRelease = true
+        waitMs = math.max(
+            waitMs,
+            untilMs(
+                leases:nextExpiryOfMs(name),
+                state,
+                clock
+            )
+        )
+    end
+    local globalMs = requestWaitMs(globalRules, state.globalGates, clock)
+    if globalMs > 0 then
+        if reason == nil then
+            reason = "global_rpm"
+        end
+        waitMs = math.max(waitMs, globalMs)
+    end
+    local ownMs = math.max(
+        requestWaitMs(source.rules, source.gates, clock),
+        pacerWaitMs(state, source, clock)
+    )
+    if ownMs > 0 then
+        if reason == nil then
+            reason = "rpm"
+        end
+        waitMs = math.max(waitMs, ownMs)
+    end
+    return {
+        isBlocked = false,
+        waitMs = waitMs,
+        reason = reason,
+        needsRelease = needsRelease,
+        probe = probe
+    }
+end
+function gateStanding(state, source, facts, clock, tokens, estimate)
+    local ____facts_8 = facts
+    local probe = ____facts_8.probe
+    local ____facts_9 = facts
+    local waitMs = ____facts_9.waitMs
+    local reason = ____facts_9.reason
+    local globalMs = tokenWaitMs(state.globalRules, state.globalGates, clock, tokens)
+    if globalMs > 0 then
+        if reason == nil then
+            reason = "global_tpm"
+        end
+        waitMs = math.max(waitMs, globalMs)
+    end
+    local ownMs = tokenWaitMs(source.rules, source.gates, clock, tokens)
+    if ownMs > 0 then
+        if reason == nil then
+            reason = "tpm"
+        end
+        waitMs = math.max(waitMs, ownMs)
+    end
+    local mayBeAhead = not facts.needsRelease and not probe
+    local startable = waitMs == 0 or mayBeAhead and waitMs <= prefetchMs(state, source)
     return {
         source = source,
-        waitMs = longestMs,
+        waitMs = waitMs,
         reason = reason,
         probe = probe,
         tokens = tokens,
@@ -2137,55 +2193,6 @@ end
 function prefetchMs(state, source)
     local countsMinutes = source.config.limitRule == "window" or state.globalRules.limits.limitRule == "window"
     return countsMinutes and 0 or state.scheduling.prefetchMs
-end
-function gateWaitMs(gate, state, source, clock, tokens)
-    local ____state_6 = state
-    local leases = ____state_6.leases
-    repeat
-        local ____switch25 = gate
-        local ____cond25 = ____switch25 == 0
-        if ____cond25 then
-            do
-                local limit = state.globalRules.limits.maxConcurrency
-                return limit > 0 and leases:count() >= limit and untilMs(
-                    leases:nextExpiryMs(),
-                    state,
-                    clock
-                ) or 0
-            end
-        end
-        ____cond25 = ____cond25 or ____switch25 == 1
-        if ____cond25 then
-            do
-                local ____source_config_7 = source.config
-                local name = ____source_config_7.name
-                local isFull = leases:inflightOf(name) >= windowInForce(state, source, clock.nowMs)
-                return isFull and untilMs(
-                    leases:nextExpiryOfMs(name),
-                    state,
-                    clock
-                ) or 0
-            end
-        end
-        ____cond25 = ____cond25 or ____switch25 == 2
-        if ____cond25 then
-            return requestWaitMs(state.globalRules, state.globalGates, clock)
-        end
-        ____cond25 = ____cond25 or ____switch25 == 3
-        if ____cond25 then
-            return math.max(
-                requestWaitMs(source.rules, source.gates, clock),
-                pacerWaitMs(state, source, clock)
-            )
-        end
-        ____cond25 = ____cond25 or ____switch25 == 4
-        if ____cond25 then
-            return tokenWaitMs(state.globalRules, state.globalGates, clock, tokens)
-        end
-        do
-            return tokenWaitMs(source.rules, source.gates, clock, tokens)
-        end
-    until true
 end
 function pacerWaitMs(state, source, clock)
     return state.scheduling.pacer and pacedWaitMs(source.pacer, source.config, clock.nowMs) or 0
@@ -2218,13 +2225,16 @@ function ____exports.standingOf(state, source, want, clock)
     )
 end
 function ____exports.hasRoomNow(state, source, clock)
-    return source.breaker.state == "closed" and gateStanding(
+    if source.breaker.state ~= "closed" then
+        return false
+    end
+    return gateStanding(
         state,
         source,
+        factsOf(state, source, clock),
         clock,
         0,
-        0,
-        false
+        0
     ).startable
 end
 function ____exports.usualRefusal(state, source, clock)
@@ -2244,17 +2254,25 @@ function ____exports.usualRefusal(state, source, clock)
     local isKnown = __TS__NumberIsFinite(waitMs) and not ENDS_ANY_TIME:has(reason)
     return {reason = reason, waitMs = isKnown and waitMs or 0}
 end
-CONCURRENCY_GATES = 2
 RECHECK_MS = 1000
 return ____exports
  end,
 ["domain.breaker"] = function(...) 
-local ____lualib = require("lualib_bundle")
-local __TS__ArrayFrom = ____lualib.__TS__ArrayFrom
 local ____exports = {}
-local applyProbeOutcome, close, enterOpen, payBackTrips, bucketIndex, countSample, shouldTrip, BUCKETS, OPEN_GROWTH, OPEN_JITTER, TRIP_PAYBACK_MS
+local emptyBuckets, applyProbeOutcome, close, enterOpen, payBackTrips, bucketIndex, countSample, shouldTrip, BUCKETS, OPEN_GROWTH, OPEN_JITTER, TRIP_PAYBACK_MS
 local ____random_2Ejs = require("domain.random")
 local jittered = ____random_2Ejs.jittered
+function emptyBuckets()
+    local buckets = {}
+    do
+        local n = 0
+        while n < BUCKETS do
+            buckets[#buckets + 1] = {index = -1, successes = 0, failures = 0}
+            n = n + 1
+        end
+    end
+    return buckets
+end
 function ____exports.handBackProbe(b, leaseId)
     if b.probeLease == leaseId then
         b.probeLease = ""
@@ -2372,23 +2390,23 @@ function shouldTrip(b, config, nowMs)
     local recentFailures = 0
     for ____, bucket in ipairs(b.buckets) do
         do
-            local __continue48
+            local __continue50
             repeat
                 if bucket.index <= newest - BUCKETS or bucket.index > newest then
-                    __continue48 = true
+                    __continue50 = true
                     break
                 end
                 successes = successes + bucket.successes
                 failures = failures + bucket.failures
                 if bucket.index < newest - 1 then
-                    __continue48 = true
+                    __continue50 = true
                     break
                 end
                 recentSuccesses = recentSuccesses + bucket.successes
                 recentFailures = recentFailures + bucket.failures
-                __continue48 = true
+                __continue50 = true
             until true
-            if not __continue48 then
+            if not __continue50 then
                 break
             end
         end
@@ -2417,10 +2435,7 @@ function ____exports.closedBreaker(nowMs)
         deadInARow = 0,
         probeLease = "",
         probesLeft = 1,
-        buckets = __TS__ArrayFrom(
-            {length = BUCKETS},
-            function() return {index = -1, successes = 0, failures = 0} end
-        )
+        buckets = emptyBuckets()
     }
 end
 local CLOSED = {kind = "closed"}
@@ -3502,6 +3517,8 @@ local noteClass = ____line_2Ejs.noteClass
 local ____matching_2Ejs = require("domain.scheduling.matching")
 local betterFitting = ____matching_2Ejs.betterFitting
 local canMatchSizes = ____matching_2Ejs.canMatchSizes
+local ____scope_2Dstate_2Ejs = require("domain.scope-state")
+local keepFacts = ____scope_2Dstate_2Ejs.keepFacts
 local ____selection_2Ejs = require("domain.selection")
 local choose = ____selection_2Ejs.choose
 local usualMs = ____selection_2Ejs.usualMs
@@ -3528,6 +3545,7 @@ function admitLine(desk, wants)
     local clock = ____desk_0.clock
     local answers = {}
     local heldBack = __TS__New(Map)
+    keepFacts(state)
     local line = __TS__ArrayMap(
         wants,
         function(____, _, position) return position end
@@ -3819,7 +3837,9 @@ LEAST_YIELD_MS = 100
 function ____exports.admitAll(state, wants, worker, clock, random)
     local ____self = state.scheduling.fairness and visit(state.workers, worker, clock.nowMs) or nil
     local desk = {state = state, clock = clock, random = random, self = ____self}
+    state.keepsFacts = false
     local answers = #wants == 1 and ({admitOne(desk, wants[1])}) or admitLine(desk, wants)
+    state.keepsFacts = false
     if ____self ~= nil then
         noteWaiting(____self, wants, answers)
     end
@@ -3846,6 +3866,8 @@ local ____pacer_2Ejs = require("domain.scheduling.pacer")
 local notePacedGrant = ____pacer_2Ejs.notePacedGrant
 local ____pool_2Ejs = require("domain.scheduling.pool")
 local poolOf = ____pool_2Ejs.poolOf
+local ____scope_2Dstate_2Ejs = require("domain.scope-state")
+local forgetFacts = ____scope_2Dstate_2Ejs.forgetFacts
 local ____selection_2Ejs = require("domain.selection")
 local noteTurn = ____selection_2Ejs.noteTurn
 function payFor(state, want)
@@ -3960,7 +3982,119 @@ function ____exports.grantTo(state, want, chosen, passed, clock)
         overdue = "no",
         ttftMs = 0
     })
+    if state.keepsFacts then
+        forgetFacts(state, source)
+    end
     return grant
+end
+return ____exports
+ end,
+["domain.scope-state"] = function(...) 
+local ____lualib = require("lualib_bundle")
+local Map = ____lualib.Map
+local __TS__New = ____lualib.__TS__New
+local __TS__Iterator = ____lualib.__TS__Iterator
+local ____exports = {}
+local ____breaker_2Ejs = require("domain.breaker")
+local closedBreaker = ____breaker_2Ejs.closedBreaker
+local ____cooldown_2Ejs = require("domain.cooldown")
+local noCooldown = ____cooldown_2Ejs.noCooldown
+local ____gate_2Ejs = require("domain.gates.gate")
+local emptyGateRecord = ____gate_2Ejs.emptyGateRecord
+local gateRules = ____gate_2Ejs.gateRules
+local ____budgets_2Ejs = require("domain.scheduling.budgets")
+local newBudgets = ____budgets_2Ejs.newBudgets
+local ____evidence_2Ejs = require("domain.scheduling.evidence")
+local noEvidence = ____evidence_2Ejs.noEvidence
+local ____gradient_2Ejs = require("domain.scheduling.gradient")
+local newGradient = ____gradient_2Ejs.newGradient
+local ____health_2Ejs = require("domain.scheduling.health")
+local newHealth = ____health_2Ejs.newHealth
+local ____pacer_2Ejs = require("domain.scheduling.pacer")
+local newPacer = ____pacer_2Ejs.newPacer
+local ____token_2Dlearning_2Ejs = require("domain.scheduling.token-learning")
+local newTokenBook = ____token_2Dlearning_2Ejs.newTokenBook
+function ____exports.newScopeState(setup, nowMs, leases, bookOf)
+    if bookOf == nil then
+        bookOf = newTokenBook
+    end
+    local sources = __TS__New(Map)
+    local tokens = __TS__New(Map)
+    for ____, config in ipairs(setup.sources) do
+        local book = tokens:get(config.model) or bookOf(config.model)
+        tokens:set(config.model, book)
+        local ____sources_set_13 = sources.set
+        local ____config_name_12 = config.name
+        local ____config_2 = config
+        local ____gateRules_result_3 = gateRules(config)
+        local ____emptyGateRecord_result_4 = emptyGateRecord()
+        local ____closedBreaker_result_5 = closedBreaker(nowMs)
+        local ____noCooldown_result_6 = noCooldown()
+        local ____newPacer_result_7 = newPacer()
+        local ____newGradient_result_8 = newGradient()
+        local ____noEvidence_result_9 = noEvidence()
+        local ____newHealth_result_10 = newHealth()
+        local ____temp_11 = -math.huge
+        local ____opt_0 = setup.priceFactors
+        ____sources_set_13(sources, ____config_name_12, {
+            config = ____config_2,
+            rules = ____gateRules_result_3,
+            gates = ____emptyGateRecord_result_4,
+            breaker = ____closedBreaker_result_5,
+            cooldown = ____noCooldown_result_6,
+            pacer = ____newPacer_result_7,
+            gradient = ____newGradient_result_8,
+            evidence = ____noEvidence_result_9,
+            health = ____newHealth_result_10,
+            tokens = book,
+            reclosedAtMs = ____temp_11,
+            priceFactor = ____opt_0 and ____opt_0[config.name] or 1,
+            turns = 0,
+            lastGrant = 0,
+            lastError = nil,
+            facts = nil,
+            scoreFacts = nil
+        })
+    end
+    return {
+        sources = sources,
+        globalRules = gateRules(setup.global),
+        globalGates = emptyGateRecord(),
+        leases = leases,
+        breaker = setup.breaker,
+        selector = setup.selector,
+        scheduling = setup.scheduling,
+        budgets = newBudgets(),
+        retriesInFlight = 0,
+        workers = __TS__New(Map),
+        meanTokens = 0,
+        meanPromptTokens = 0,
+        grantsOfUpperClass = 0,
+        pool = nil,
+        leaseTtlMs = setup.leaseTtlMs,
+        turnFloor = 0,
+        grantCount = 0,
+        keepsFacts = false,
+        lastProgressMs = -math.huge
+    }
+end
+function ____exports.keepFacts(state)
+    state.keepsFacts = true
+    for ____, source in __TS__Iterator(state.sources:values()) do
+        source.facts = nil
+        source.scoreFacts = nil
+    end
+end
+function ____exports.forgetFacts(state, source)
+    local ____state_globalRules_14 = state.globalRules
+    local limits = ____state_globalRules_14.limits
+    source.facts = nil
+    source.scoreFacts = nil
+    if limits.maxConcurrency > 0 or limits.rpm > 0 then
+        for ____, other in __TS__Iterator(state.sources:values()) do
+            other.facts = nil
+        end
+    end
 end
 return ____exports
  end,
@@ -3970,12 +4104,14 @@ local __TS__ArrayIncludes = ____lualib.__TS__ArrayIncludes
 local __TS__ArrayFilter = ____lualib.__TS__ArrayFilter
 local __TS__ArraySome = ____lualib.__TS__ArraySome
 local ____exports = {}
-local isOfLowerRank, isBetter, scoreOf, expectedMs, UNLIMITED_CAPACITY, LIMITED_HERE_FACTOR, NOISE
+local isOfLowerRank, isBetter, scoreOf, scoreFactsOf, expectedMs, UNLIMITED_CAPACITY, LIMITED_HERE_FACTOR, NOISE
 local ____random_2Ejs = require("domain.random")
 local jittered = ____random_2Ejs.jittered
 local ____expected_2Dtime_2Ejs = require("domain.scheduling.expected-time")
 local attemptTimeMs = ____expected_2Dtime_2Ejs.attemptTimeMs
 local successTimeMs = ____expected_2Dtime_2Ejs.successTimeMs
+local ____health_2Ejs = require("domain.scheduling.health")
+local successShare = ____health_2Ejs.successShare
 local ____in_2Dforce_2Ejs = require("domain.scheduling.in-force")
 local windowInForce = ____in_2Dforce_2Ejs.windowInForce
 local ____pool_2Ejs = require("domain.scheduling.pool")
@@ -4003,28 +4139,55 @@ function scoreOf(state, standing, want, nowMs, random)
     if state.selector == "round_robin" then
         return math.max(source.turns, state.turnFloor) * demotion
     end
-    local busy = state.leases:inflightOf(config.name)
     if state.selector == "least_inflight" then
+        local busy = state.leases:inflightOf(config.name)
         local capacity = config.maxConcurrency > 0 and config.maxConcurrency or UNLIMITED_CAPACITY
         return (busy + 1) / (capacity * config.weight) * demotion
     end
+    local facts = scoreFactsOf(state, source, want, nowMs)
+    local successMs = successTimeMs(source.health, facts.good, facts.timeMs, standing.waitMs)
+    return jittered(successMs / facts.idleShare * source.priceFactor * demotion, NOISE, random)
+end
+function scoreFactsOf(state, source, want, nowMs)
+    local ____state_keepsFacts_2
+    if state.keepsFacts then
+        ____state_keepsFacts_2 = source.scoreFacts
+    else
+        ____state_keepsFacts_2 = nil
+    end
+    local kept = ____state_keepsFacts_2
+    if kept ~= nil and kept.tag == want.tag and kept.maxTokens == want.maxTokens then
+        return kept
+    end
+    local ____source_3 = source
+    local config = ____source_3.config
     local window = windowInForce(state, source, nowMs)
     local capacity = window == math.huge and UNLIMITED_CAPACITY or window
-    local used = math.min(1, (busy + 1) / (capacity * config.weight))
-    local timeMs = expectedMs(state, source, want, nowMs)
-    local successMs = successTimeMs(source.health, timeMs, standing.waitMs, nowMs)
-    local score = successMs / (1 - 0.5 * used) * source.priceFactor * demotion
-    return jittered(score, NOISE, random)
+    local used = math.min(
+        1,
+        (state.leases:inflightOf(config.name) + 1) / (capacity * config.weight)
+    )
+    local facts = {
+        tag = want.tag,
+        maxTokens = want.maxTokens,
+        timeMs = expectedMs(state, source, want, nowMs),
+        good = successShare(source.health, nowMs),
+        idleShare = 1 - 0.5 * used
+    }
+    if state.keepsFacts then
+        source.scoreFacts = facts
+    end
+    return facts
 end
 function expectedMs(state, source, want, nowMs)
     local learned = learnedOutTokens(source.tokens, want.tag or "")
-    local ____temp_2
+    local ____temp_4
     if learned == nil then
-        ____temp_2 = nil
+        ____temp_4 = nil
     else
-        ____temp_2 = math.min(learned, want.maxTokens or math.huge)
+        ____temp_4 = math.min(learned, want.maxTokens or math.huge)
     end
-    local outTokens = ____temp_2
+    local outTokens = ____temp_4
     return attemptTimeMs(
         source.health,
         poolOf(state, nowMs),
@@ -4114,8 +4277,6 @@ return ____exports
  end,
 ["domain.scheduling.expected-time"] = function(...) 
 local ____exports = {}
-local ____health_2Ejs = require("domain.scheduling.health")
-local successShare = ____health_2Ejs.successShare
 local UNKNOWN_TTFT_MS = 1000
 local UNKNOWN_OUT_TOKENS = 256
 function ____exports.attemptTimeMs(h, pool, outTokens)
@@ -4129,8 +4290,7 @@ local FRESH_MS = 30000
 function ____exports.isMeasured(h, nowMs)
     return h.samples >= LEAST_SAMPLES and nowMs - h.lastSuccessMs <= FRESH_MS
 end
-function ____exports.successTimeMs(h, timeMs, waitMs, nowMs)
-    local good = successShare(h, nowMs)
+function ____exports.successTimeMs(h, good, timeMs, waitMs)
     return timeMs + (1 - good) / good * math.max(h.failMs, timeMs) + waitMs
 end
 return ____exports
@@ -4588,12 +4748,11 @@ local ____keys_2Ejs = require("keys")
 local SCOPE_FIELD = ____keys_2Ejs.SCOPE_FIELD
 local STATE_KEY = ____keys_2Ejs.STATE_KEY
 local ____layout_2Ejs = require("layout")
-local flatten = ____layout_2Ejs.flatten
+local flattenScope = ____layout_2Ejs.flattenScope
 local flattenSource = ____layout_2Ejs.flattenSource
 local LAYOUT_VERSION = ____layout_2Ejs.LAYOUT_VERSION
-local restore = ____layout_2Ejs.restore
+local restoreScope = ____layout_2Ejs.restoreScope
 local restoreSource = ____layout_2Ejs.restoreSource
-local SCOPE_PARTS = ____layout_2Ejs.SCOPE_PARTS
 local ____lease_2Dstore_2Ejs = require("lease-store")
 local LeaseStore = ____lease_2Dstore_2Ejs.LeaseStore
 local ____size_2Dstore_2Ejs = require("size-store")
@@ -4644,18 +4803,16 @@ function applyLearnedLimits(source)
     local tpm = lowerLimit(config.tpm, pacer.learnedTpm)
     source.rules = gateRules(__TS__ObjectAssign({}, config, {rpm = rpm, tpm = tpm}))
 end
-function saveState(prefix, state, stored, ttlMs)
+function saveState(prefix, state, touched, stored, ttlMs)
     local key = prefix .. STATE_KEY
     local changed = {}
-    for ____, ____value in __TS__Iterator(state.sources) do
-        local name = ____value[1]
-        local source = ____value[2]
-        local packed = cmsgpack.pack(flattenSource(source))
+    for name in pairs(touched) do
+        local packed = cmsgpack.pack(flattenSource(state.sources:get(name)))
         if packed ~= stored[name] then
             __TS__ArrayPush(changed, name, packed)
         end
     end
-    local scope = cmsgpack.pack(flatten(state, SCOPE_PARTS))
+    local scope = cmsgpack.pack(flattenScope(state))
     if scope ~= stored[SCOPE_FIELD] then
         __TS__ArrayPush(changed, SCOPE_FIELD, scope)
     end
@@ -4699,7 +4856,7 @@ function ____exports.loadScope(prefix, setup, nowMs)
     if scope ~= nil then
         restoreKnown(
             scope,
-            function(values) return restore(state, SCOPE_PARTS, values) end
+            function(values) return restoreScope(state, values) end
         )
     end
     local workers = {}
@@ -4712,101 +4869,21 @@ function ____exports.loadScope(prefix, setup, nowMs)
     end
     return {
         state = state,
+        leases = leases,
         save = function(self, ttlMs)
-            saveState(prefix, state, stored, ttlMs)
+            saveState(
+                prefix,
+                state,
+                leases.touched,
+                stored,
+                ttlMs
+            )
             leases:save(ttlMs)
             sizes:save(ttlMs)
             if setup.scheduling.fairness then
                 saveWorkers(prefix, state.workers, workers, ttlMs)
             end
         end
-    }
-end
-return ____exports
- end,
-["domain.scope-state"] = function(...) 
-local ____lualib = require("lualib_bundle")
-local Map = ____lualib.Map
-local __TS__New = ____lualib.__TS__New
-local ____exports = {}
-local ____breaker_2Ejs = require("domain.breaker")
-local closedBreaker = ____breaker_2Ejs.closedBreaker
-local ____cooldown_2Ejs = require("domain.cooldown")
-local noCooldown = ____cooldown_2Ejs.noCooldown
-local ____gate_2Ejs = require("domain.gates.gate")
-local emptyGateRecord = ____gate_2Ejs.emptyGateRecord
-local gateRules = ____gate_2Ejs.gateRules
-local ____budgets_2Ejs = require("domain.scheduling.budgets")
-local newBudgets = ____budgets_2Ejs.newBudgets
-local ____evidence_2Ejs = require("domain.scheduling.evidence")
-local noEvidence = ____evidence_2Ejs.noEvidence
-local ____gradient_2Ejs = require("domain.scheduling.gradient")
-local newGradient = ____gradient_2Ejs.newGradient
-local ____health_2Ejs = require("domain.scheduling.health")
-local newHealth = ____health_2Ejs.newHealth
-local ____pacer_2Ejs = require("domain.scheduling.pacer")
-local newPacer = ____pacer_2Ejs.newPacer
-local ____token_2Dlearning_2Ejs = require("domain.scheduling.token-learning")
-local newTokenBook = ____token_2Dlearning_2Ejs.newTokenBook
-function ____exports.newScopeState(setup, nowMs, leases, bookOf)
-    if bookOf == nil then
-        bookOf = newTokenBook
-    end
-    local sources = __TS__New(Map)
-    local tokens = __TS__New(Map)
-    for ____, config in ipairs(setup.sources) do
-        local book = tokens:get(config.model) or bookOf(config.model)
-        tokens:set(config.model, book)
-        local ____sources_set_13 = sources.set
-        local ____config_name_12 = config.name
-        local ____config_2 = config
-        local ____gateRules_result_3 = gateRules(config)
-        local ____emptyGateRecord_result_4 = emptyGateRecord()
-        local ____closedBreaker_result_5 = closedBreaker(nowMs)
-        local ____noCooldown_result_6 = noCooldown()
-        local ____newPacer_result_7 = newPacer()
-        local ____newGradient_result_8 = newGradient()
-        local ____noEvidence_result_9 = noEvidence()
-        local ____newHealth_result_10 = newHealth()
-        local ____temp_11 = -math.huge
-        local ____opt_0 = setup.priceFactors
-        ____sources_set_13(sources, ____config_name_12, {
-            config = ____config_2,
-            rules = ____gateRules_result_3,
-            gates = ____emptyGateRecord_result_4,
-            breaker = ____closedBreaker_result_5,
-            cooldown = ____noCooldown_result_6,
-            pacer = ____newPacer_result_7,
-            gradient = ____newGradient_result_8,
-            evidence = ____noEvidence_result_9,
-            health = ____newHealth_result_10,
-            tokens = book,
-            reclosedAtMs = ____temp_11,
-            priceFactor = ____opt_0 and ____opt_0[config.name] or 1,
-            turns = 0,
-            lastGrant = 0,
-            lastError = nil
-        })
-    end
-    return {
-        sources = sources,
-        globalRules = gateRules(setup.global),
-        globalGates = emptyGateRecord(),
-        leases = leases,
-        breaker = setup.breaker,
-        selector = setup.selector,
-        scheduling = setup.scheduling,
-        budgets = newBudgets(),
-        retriesInFlight = 0,
-        workers = __TS__New(Map),
-        meanTokens = 0,
-        meanPromptTokens = 0,
-        grantsOfUpperClass = 0,
-        pool = nil,
-        leaseTtlMs = setup.leaseTtlMs,
-        turnFloor = 0,
-        grantCount = 0,
-        lastProgressMs = -math.huge
     }
 end
 return ____exports
@@ -4826,130 +4903,113 @@ return ____exports
  end,
 ["layout"] = function(...) 
 local ____lualib = require("lualib_bundle")
-local __TS__StringSplit = ____lualib.__TS__StringSplit
 local __TS__ArrayPush = ____lualib.__TS__ArrayPush
 local ____exports = {}
 ____exports.LAYOUT_VERSION = 1
-local CUBIC = {"wMax", "cutAtMs", "kMs"}
-____exports.SOURCE_PARTS = {
-    {"gates", {
-        "windowId",
-        "windowRequests",
-        "windowTokens",
-        "requestTatMs",
-        "tokenTatMs",
-        "newestGrant"
-    }},
-    {"breaker", {
-        "state",
-        "epoch",
-        "openUntilMs",
-        "trips",
-        "closedAtMs",
-        "consecutiveFailures",
-        "dead",
-        "deadInARow",
-        "probeLease",
-        "probesLeft"
-    }},
-    {"cooldown", {"coolUntilMs", "limitedInARow", "nextGrantMs"}},
-    {"pacer", {
-        "attemptMs",
-        "startWindow",
-        "rateTatMs",
-        "rateToleranceMs",
-        "learnedRpm",
-        "learnedTpm",
-        "firstAdmittedMs",
-        "bucket",
-        "bucketCount",
-        "earlierCount"
-    }},
-    {"pacer.window", CUBIC},
-    {"pacer.rate", CUBIC},
-    {"pacer.goodput", {
-        "weight",
-        "atMs",
-        "firstAtMs",
-        "bestPerS",
-        "bestAtMs",
-        "granted",
-        "refused"
-    }},
-    {"gradient", {"baseMs", "baseAtMs"}},
-    {"evidence", {"score", "atMs", "fails", "hangs"}},
-    {"health", {
-        "successes",
-        "failures",
-        "atMs",
-        "ttftMs",
-        "tpotMs",
-        "failMs",
-        "durationMs",
-        "samples",
-        "lastSuccessMs"
-    }},
-    {"", {"reclosedAtMs", "turns", "lastGrant"}}
-}
-____exports.BUCKET_FIELDS = {"index", "successes", "failures"}
-____exports.SCOPE_PARTS = {{"globalGates", {
-    "windowId",
-    "windowRequests",
-    "windowTokens",
-    "requestTatMs",
-    "tokenTatMs",
-    "newestGrant"
-}}, {"budgets", {"retryTokens", "hedgeTokens"}}, {"", {
-    "retriesInFlight",
-    "meanTokens",
-    "meanPromptTokens",
-    "grantsOfUpperClass",
-    "turnFloor",
-    "grantCount",
-    "lastProgressMs"
-}}}
-function ____exports.partOf(state, name)
-    local part = state
-    if name == "" then
-        return part
-    end
-    for ____, step in ipairs(__TS__StringSplit(name, ".")) do
-        part = part[step]
-    end
-    return part
+local GATE_FIELDS = 6
+local CUBIC_FIELDS = 3
+local function addGates(values, g)
+    __TS__ArrayPush(
+        values,
+        g.windowId,
+        g.windowRequests,
+        g.windowTokens,
+        g.requestTatMs,
+        g.tokenTatMs,
+        g.newestGrant
+    )
 end
-function ____exports.flatten(state, parts)
-    local values = {____exports.LAYOUT_VERSION}
-    for ____, ____value in ipairs(parts) do
-        local name = ____value[1]
-        local fields = ____value[2]
-        local part = ____exports.partOf(state, name)
-        for ____, field in ipairs(fields) do
-            values[#values + 1] = part[field]
-        end
-    end
-    return values
+local function readGates(g, v, at)
+    g.windowId = v[at + 1]
+    g.windowRequests = v[at + 1 + 1]
+    g.windowTokens = v[at + 2 + 1]
+    g.requestTatMs = v[at + 3 + 1]
+    g.tokenTatMs = v[at + 4 + 1]
+    g.newestGrant = v[at + 5 + 1]
+    return at + GATE_FIELDS
 end
-function ____exports.restore(state, parts, values)
-    local at = 1
-    for ____, ____value in ipairs(parts) do
-        local name = ____value[1]
-        local fields = ____value[2]
-        local part = ____exports.partOf(state, name)
-        for ____, field in ipairs(fields) do
-            part[field] = values[at + 1]
-            at = at + 1
-        end
-    end
-    return at
+local function readCubic(c, v, at)
+    c.wMax = v[at + 1]
+    c.cutAtMs = v[at + 1 + 1]
+    c.kMs = v[at + 2 + 1]
+    return at + CUBIC_FIELDS
 end
 function ____exports.flattenSource(source)
-    local values = ____exports.flatten(source, ____exports.SOURCE_PARTS)
-    for ____, bucket in ipairs(source.breaker.buckets) do
+    local ____source_0 = source
+    local gates = ____source_0.gates
+    local breaker = ____source_0.breaker
+    local cooldown = ____source_0.cooldown
+    local pacer = ____source_0.pacer
+    local gradient = ____source_0.gradient
+    local evidence = ____source_0.evidence
+    local health = ____source_0.health
+    local ____pacer_1 = pacer
+    local window = ____pacer_1.window
+    local rate = ____pacer_1.rate
+    local goodput = ____pacer_1.goodput
+    local values = {
+        ____exports.LAYOUT_VERSION,
+        breaker.state,
+        breaker.epoch,
+        breaker.openUntilMs,
+        breaker.trips,
+        breaker.closedAtMs,
+        breaker.consecutiveFailures,
+        breaker.dead,
+        breaker.deadInARow,
+        breaker.probeLease,
+        breaker.probesLeft,
+        cooldown.coolUntilMs,
+        cooldown.limitedInARow,
+        cooldown.nextGrantMs,
+        pacer.attemptMs,
+        pacer.startWindow,
+        pacer.rateTatMs,
+        pacer.rateToleranceMs,
+        pacer.learnedRpm,
+        pacer.learnedTpm,
+        pacer.firstAdmittedMs,
+        pacer.bucket,
+        pacer.bucketCount,
+        pacer.earlierCount,
+        goodput.weight,
+        goodput.atMs,
+        goodput.firstAtMs,
+        goodput.bestPerS,
+        goodput.bestAtMs,
+        goodput.granted,
+        goodput.refused,
+        gradient.baseMs,
+        gradient.baseAtMs,
+        evidence.score,
+        evidence.atMs,
+        evidence.fails,
+        evidence.hangs,
+        health.successes,
+        health.failures,
+        health.atMs,
+        health.ttftMs,
+        health.tpotMs,
+        health.failMs,
+        health.durationMs,
+        health.samples,
+        health.lastSuccessMs,
+        source.reclosedAtMs,
+        source.turns,
+        source.lastGrant,
+        window.wMax,
+        window.cutAtMs,
+        window.kMs,
+        rate.wMax,
+        rate.cutAtMs,
+        rate.kMs
+    }
+    addGates(values, gates)
+    for ____, bucket in ipairs(breaker.buckets) do
         __TS__ArrayPush(values, bucket.index, bucket.successes, bucket.failures)
     end
-    values[#values + 1] = #source.gradient.samples
-    for ____, sample in ipairs(source.gradient.samples) do
+    values[#values + 1] = #gradient.samples
+    for ____, sample in ipairs(gradient.samples) do
         values[#values + 1] = sample
     end
     if source.lastError ~= nil then
@@ -4957,39 +5017,143 @@ function ____exports.flattenSource(source)
     end
     return values
 end
-function ____exports.restoreSource(source, values)
-    local at = ____exports.restore(source, ____exports.SOURCE_PARTS, values)
-    for ____, bucket in ipairs(source.breaker.buckets) do
-        bucket.index = values[at + 1]
-        bucket.successes = values[at + 1 + 1]
-        bucket.failures = values[at + 2 + 1]
-        at = at + #____exports.BUCKET_FIELDS
+function ____exports.restoreSource(source, v)
+    local ____source_2 = source
+    local breaker = ____source_2.breaker
+    local cooldown = ____source_2.cooldown
+    local pacer = ____source_2.pacer
+    local gradient = ____source_2.gradient
+    local evidence = ____source_2.evidence
+    local health = ____source_2.health
+    local ____pacer_3 = pacer
+    local goodput = ____pacer_3.goodput
+    breaker.state = v[2]
+    breaker.epoch = v[3]
+    breaker.openUntilMs = v[4]
+    breaker.trips = v[5]
+    breaker.closedAtMs = v[6]
+    breaker.consecutiveFailures = v[7]
+    breaker.dead = v[8]
+    breaker.deadInARow = v[9]
+    breaker.probeLease = v[10]
+    breaker.probesLeft = v[11]
+    cooldown.coolUntilMs = v[12]
+    cooldown.limitedInARow = v[13]
+    cooldown.nextGrantMs = v[14]
+    pacer.attemptMs = v[15]
+    pacer.startWindow = v[16]
+    pacer.rateTatMs = v[17]
+    pacer.rateToleranceMs = v[18]
+    pacer.learnedRpm = v[19]
+    pacer.learnedTpm = v[20]
+    pacer.firstAdmittedMs = v[21]
+    pacer.bucket = v[22]
+    pacer.bucketCount = v[23]
+    pacer.earlierCount = v[24]
+    goodput.weight = v[25]
+    goodput.atMs = v[26]
+    goodput.firstAtMs = v[27]
+    goodput.bestPerS = v[28]
+    goodput.bestAtMs = v[29]
+    goodput.granted = v[30]
+    goodput.refused = v[31]
+    gradient.baseMs = v[32]
+    gradient.baseAtMs = v[33]
+    evidence.score = v[34]
+    evidence.atMs = v[35]
+    evidence.fails = v[36]
+    evidence.hangs = v[37]
+    health.successes = v[38]
+    health.failures = v[39]
+    health.atMs = v[40]
+    health.ttftMs = v[41]
+    health.tpotMs = v[42]
+    health.failMs = v[43]
+    health.durationMs = v[44]
+    health.samples = v[45]
+    health.lastSuccessMs = v[46]
+    source.reclosedAtMs = v[47]
+    source.turns = v[48]
+    source.lastGrant = v[49]
+    local at = readCubic(pacer.window, v, 49)
+    at = readCubic(pacer.rate, v, at)
+    at = readGates(source.gates, v, at)
+    for ____, bucket in ipairs(breaker.buckets) do
+        bucket.index = v[at + 1]
+        bucket.successes = v[at + 1 + 1]
+        bucket.failures = v[at + 2 + 1]
+        at = at + 3
     end
-    local samples = values[at + 1]
+    local samples = v[at + 1]
     do
         local n = 1
         while n <= samples do
-            local ____source_gradient_samples_0 = source.gradient.samples
-            ____source_gradient_samples_0[#____source_gradient_samples_0 + 1] = values[at + n + 1]
+            local ____gradient_samples_4 = gradient.samples
+            ____gradient_samples_4[#____gradient_samples_4 + 1] = v[at + n + 1]
             n = n + 1
         end
     end
     at = at + (samples + 1)
-    if #values > at then
-        source.lastError = {code = values[at + 1], message = values[at + 1 + 1]}
+    if #v > at then
+        source.lastError = {code = v[at + 1], message = v[at + 1 + 1]}
     end
+end
+function ____exports.flattenScope(state)
+    local values = {
+        ____exports.LAYOUT_VERSION,
+        state.budgets.retryTokens,
+        state.budgets.hedgeTokens,
+        state.retriesInFlight,
+        state.meanTokens,
+        state.meanPromptTokens,
+        state.grantsOfUpperClass,
+        state.turnFloor,
+        state.grantCount,
+        state.lastProgressMs
+    }
+    addGates(values, state.globalGates)
+    return values
+end
+function ____exports.restoreScope(state, v)
+    state.budgets.retryTokens = v[2]
+    state.budgets.hedgeTokens = v[3]
+    state.retriesInFlight = v[4]
+    state.meanTokens = v[5]
+    state.meanPromptTokens = v[6]
+    state.grantsOfUpperClass = v[7]
+    state.turnFloor = v[8]
+    state.grantCount = v[9]
+    state.lastProgressMs = v[10]
+    readGates(state.globalGates, v, 10)
 end
 return ____exports
  end,
 ["lease-store"] = function(...) 
 local ____lualib = require("lualib_bundle")
 local __TS__Class = ____lualib.__TS__Class
-local __TS__ArrayIncludes = ____lualib.__TS__ArrayIncludes
+local __TS__ArraySlice = ____lualib.__TS__ArraySlice
 local ____exports = {}
+local inParts, MOST_ARGUMENTS
 local ____keys_2Ejs = require("keys")
 local GRANTS_KEY = ____keys_2Ejs.GRANTS_KEY
 local LEASES_KEY = ____keys_2Ejs.LEASES_KEY
 local sourceLeasesKey = ____keys_2Ejs.sourceLeasesKey
+function inParts(list, use)
+    if #list == 0 then
+        return
+    end
+    if #list <= MOST_ARGUMENTS then
+        use(list)
+        return
+    end
+    do
+        local from = 0
+        while from < #list do
+            use(__TS__ArraySlice(list, from, from + MOST_ARGUMENTS))
+            from = from + MOST_ARGUMENTS
+        end
+    end
+end
 function ____exports.score(moment)
     return string.format("%.17g", moment)
 end
@@ -5007,38 +5171,58 @@ function LeaseStore.prototype.____constructor(self, prefix, nowMs, sources)
     self.counts = {}
     self.movedCount = 0
     self.reclaimed = {}
+    self.dropped = {}
+    self.sourceKeys = {}
+    self.touched = {}
+    for ____, source in ipairs(sources) do
+        self.sourceKeys[source] = sourceLeasesKey(source)
+    end
+end
+function LeaseStore.prototype.prefetch(self, leaseIds)
+    inParts(
+        leaseIds,
+        function(part)
+            local found = redis.call(
+                "HMGET",
+                self.prefix .. GRANTS_KEY,
+                unpack(part)
+            )
+            do
+                local n = 0
+                while n < #part do
+                    self:keep(part[n + 1], found[n + 1])
+                    n = n + 1
+                end
+            end
+        end
+    )
 end
 function LeaseStore.prototype.get(self, leaseId)
     local known = self.known[leaseId]
-    if known ~= nil then
-        local ____temp_0
-        if known == false then
-            ____temp_0 = nil
-        else
-            ____temp_0 = known
-        end
-        return ____temp_0
+    if known == nil then
+        self:keep(
+            leaseId,
+            redis.call("HGET", self.prefix .. GRANTS_KEY, leaseId)
+        )
+        known = self.known[leaseId]
     end
-    local packed = redis.call("HGET", self.prefix .. GRANTS_KEY, leaseId)
-    if type(packed) ~= "string" then
-        return nil
+    local ____temp_0
+    if known == nil or known == false then
+        ____temp_0 = nil
+    else
+        ____temp_0 = known
     end
-    local lease = cmsgpack.unpack(packed)
-    if lease.expiresAtMs <= self.nowMs then
-        return nil
-    end
-    self.known[leaseId] = lease
-    self.packed[leaseId] = packed
-    return lease
+    return ____temp_0
 end
 function LeaseStore.prototype.count(self)
     return self:countOf(LEASES_KEY)
 end
 function LeaseStore.prototype.inflightOf(self, source)
-    return self:countOf(sourceLeasesKey(source))
+    return self:countOf(self.sourceKeys[source])
 end
 function LeaseStore.prototype.add(self, lease)
     self.known[lease.grant.leaseId] = lease
+    self.touched[lease.grant.source] = true
     self:move(lease.grant.leaseId, lease)
     self:changeCounts(lease, 1)
 end
@@ -5070,13 +5254,25 @@ function LeaseStore.prototype.expire(self, nowMs, onExpired)
         MOST_RECLAIMED
     )
     for ____, leaseId in ipairs(ended) do
-        local ____self_reclaimed_1 = self.reclaimed
-        ____self_reclaimed_1[#____self_reclaimed_1 + 1] = leaseId
-        local packed = redis.call("HGET", self.prefix .. GRANTS_KEY, leaseId)
-        self.known[leaseId] = false
-        local lease = type(packed) == "string" and cmsgpack.unpack(packed) or nil
-        if lease ~= nil and __TS__ArrayIncludes(self.sources, lease.grant.source) then
-            onExpired(lease)
+        do
+            local __continue19
+            repeat
+                local ____self_reclaimed_1 = self.reclaimed
+                ____self_reclaimed_1[#____self_reclaimed_1 + 1] = leaseId
+                local packed = redis.call("HGET", self.prefix .. GRANTS_KEY, leaseId)
+                self.known[leaseId] = false
+                local lease = type(packed) == "string" and cmsgpack.unpack(packed) or nil
+                if lease == nil or self.sourceKeys[lease.grant.source] == nil then
+                    __continue19 = true
+                    break
+                end
+                self.touched[lease.grant.source] = true
+                onExpired(lease)
+                __continue19 = true
+            until true
+            if not __continue19 then
+                break
+            end
         end
     end
 end
@@ -5084,97 +5280,125 @@ function LeaseStore.prototype.nextExpiryMs(self)
     return self:nextOf(LEASES_KEY, "")
 end
 function LeaseStore.prototype.nextExpiryOfMs(self, source)
-    return self:nextOf(
-        sourceLeasesKey(source),
-        source
-    )
+    return self:nextOf(self.sourceKeys[source], source)
 end
 function LeaseStore.prototype.save(self, ttlMs)
     local all = self.prefix .. LEASES_KEY
     local grants = self.prefix .. GRANTS_KEY
-    local written = {}
-    if #self.reclaimed > 0 then
-        for ____, leaseId in ipairs(self.reclaimed) do
-            redis.call("HDEL", grants, leaseId)
-        end
-        for ____, leaseId in ipairs(self.reclaimed) do
-            redis.call("ZREM", all, leaseId)
-        end
+    local gone = {}
+    local kept = {}
+    for ____, leaseId in ipairs(self.reclaimed) do
+        gone[#gone + 1] = leaseId
+    end
+    if #gone > 0 then
         for ____, source in ipairs(self.sources) do
             redis.call(
                 "ZREMRANGEBYSCORE",
-                self.prefix .. sourceLeasesKey(source),
+                self.prefix .. self.sourceKeys[source],
                 "-inf",
                 ____exports.score(self.nowMs)
             )
         end
     end
+    for ____, ____value in ipairs(self.dropped) do
+        local grant = ____value.grant
+        redis.call("ZREM", self.prefix .. self.sourceKeys[grant.source], grant.leaseId)
+    end
     for leaseId in pairs(self.moved) do
-        do
-            local __continue28
-            repeat
-                local lease = self.moved[leaseId]
-                if lease == false then
-                    __continue28 = true
-                    break
-                end
-                local own = self.prefix .. sourceLeasesKey(lease.grant.source)
-                if self.known[leaseId] == false then
-                    redis.call("HDEL", grants, leaseId)
-                    redis.call("ZREM", all, leaseId)
-                    redis.call("ZREM", own, leaseId)
-                else
-                    redis.call(
-                        "ZADD",
-                        all,
-                        ____exports.score(lease.expiresAtMs),
-                        leaseId
-                    )
-                    redis.call(
-                        "ZADD",
-                        own,
-                        ____exports.score(lease.expiresAtMs),
-                        leaseId
-                    )
-                    written[own] = true
-                end
-                __continue28 = true
-            until true
-            if not __continue28 then
-                break
-            end
+        local lease = self.moved[leaseId]
+        local own = self.prefix .. self.sourceKeys[lease.grant.source]
+        if self.known[leaseId] == false then
+            gone[#gone + 1] = leaseId
+        else
+            local expiry = ____exports.score(lease.expiresAtMs)
+            kept[#kept + 1] = expiry
+            kept[#kept + 1] = leaseId
+            redis.call("ZADD", own, expiry, leaseId)
+            redis.call("PEXPIRE", own, ttlMs)
         end
     end
+    inParts(
+        gone,
+        function(part)
+            redis.call(
+                "ZREM",
+                all,
+                unpack(part)
+            )
+            redis.call(
+                "HDEL",
+                grants,
+                unpack(part)
+            )
+        end
+    )
+    inParts(
+        kept,
+        function(part) return redis.call(
+            "ZADD",
+            all,
+            unpack(part)
+        ) end
+    )
+    local changed = self:changedLeases()
+    inParts(
+        changed,
+        function(part) return redis.call(
+            "HSET",
+            grants,
+            unpack(part)
+        ) end
+    )
+    if #kept + #changed == 0 then
+        return
+    end
+    redis.call("PEXPIRE", all, ttlMs)
+    redis.call("PEXPIRE", grants, ttlMs)
+end
+function LeaseStore.prototype.changedLeases(self)
+    local changed = {}
     for leaseId in pairs(self.known) do
         do
-            local __continue33
+            local __continue41
             repeat
                 local lease = self.known[leaseId]
                 if lease == false then
-                    __continue33 = true
+                    __continue41 = true
                     break
                 end
                 local packed = cmsgpack.pack(lease)
                 if packed == self.packed[leaseId] then
-                    __continue33 = true
+                    __continue41 = true
                     break
                 end
-                redis.call("HSET", grants, leaseId, packed)
-                written[all] = true
-                written[grants] = true
-                __continue33 = true
+                changed[#changed + 1] = leaseId
+                changed[#changed + 1] = packed
+                __continue41 = true
             until true
-            if not __continue33 then
+            if not __continue41 then
                 break
             end
         end
     end
-    for key in pairs(written) do
-        redis.call("PEXPIRE", key, ttlMs)
+    return changed
+end
+function LeaseStore.prototype.keep(self, leaseId, packed)
+    self.known[leaseId] = false
+    if type(packed) ~= "string" then
+        return
     end
+    local lease = cmsgpack.unpack(packed)
+    if lease.expiresAtMs <= self.nowMs or self.sourceKeys[lease.grant.source] == nil then
+        return
+    end
+    self.touched[lease.grant.source] = true
+    self.known[leaseId] = lease
+    self.packed[leaseId] = packed
 end
 function LeaseStore.prototype.drop(self, lease)
     self.known[lease.grant.leaseId] = false
+    local ____self_dropped_2 = self.dropped
+    ____self_dropped_2[#____self_dropped_2 + 1] = lease
     self:move(lease.grant.leaseId, lease)
     self:changeCounts(lease, -1)
 end
@@ -5199,12 +5423,9 @@ function LeaseStore.prototype.countOf(self, key)
     return stored
 end
 function LeaseStore.prototype.changeCounts(self, lease, by)
-    for ____, key in ipairs({
-        LEASES_KEY,
-        sourceLeasesKey(lease.grant.source)
-    }) do
-        self.counts[key] = self:countOf(key) + by
-    end
+    local own = self.sourceKeys[lease.grant.source]
+    self.counts[LEASES_KEY] = self:countOf(LEASES_KEY) + by
+    self.counts[own] = self:countOf(own) + by
 end
 function LeaseStore.prototype.nextOf(self, key, source)
     local next = nil
@@ -5222,16 +5443,16 @@ function LeaseStore.prototype.nextOf(self, key, source)
         local at = 0
         while at < #stored do
             do
-                local __continue49
+                local __continue56
                 repeat
                     if self.moved[stored[at + 1]] ~= nil then
-                        __continue49 = true
+                        __continue56 = true
                         break
                     end
                     next = tonumber(stored[at + 1 + 1]) or nil
                     break
                 until true
-                if not __continue49 then
+                if not __continue56 then
                     break
                 end
             end
@@ -5240,34 +5461,55 @@ function LeaseStore.prototype.nextOf(self, key, source)
     end
     for leaseId in pairs(self.moved) do
         do
-            local __continue51
+            local __continue58
             repeat
                 local lease = self.known[leaseId]
                 if lease == false or source ~= "" and lease.grant.source ~= source then
-                    __continue51 = true
+                    __continue58 = true
                     break
                 end
                 if next == nil or lease.expiresAtMs < next then
                     next = lease.expiresAtMs
                 end
-                __continue51 = true
+                __continue58 = true
             until true
-            if not __continue51 then
+            if not __continue58 then
                 break
             end
         end
     end
     return next
 end
+MOST_ARGUMENTS = 1000
 return ____exports
  end,
 ["size-store"] = function(...) 
 local ____lualib = require("lualib_bundle")
 local __TS__Class = ____lualib.__TS__Class
+local __TS__New = ____lualib.__TS__New
 local ____exports = {}
-local makeRoom, fieldOf, MOST_RECORDS
+local packedRecord, makeRoom, MOST_RECORDS, SizeBook
 local ____keys_2Ejs = require("keys")
 local SIZES_KEY = ____keys_2Ejs.SIZES_KEY
+function packedRecord(____bindingPattern0)
+    local outDeviation
+    local inDeviation
+    local outTokens
+    local inRatio
+    local samples
+    samples = ____bindingPattern0.samples
+    inRatio = ____bindingPattern0.inRatio
+    outTokens = ____bindingPattern0.outTokens
+    inDeviation = ____bindingPattern0.inDeviation
+    outDeviation = ____bindingPattern0.outDeviation
+    return cmsgpack.pack({
+        samples,
+        inRatio,
+        outTokens,
+        inDeviation,
+        outDeviation
+    })
+end
 function makeRoom(key)
     if (tonumber(redis.call("HLEN", key)) or 0) < MOST_RECORDS then
         return
@@ -5281,83 +5523,111 @@ function makeRoom(key)
         redis.call("HDEL", key, any)
     end
 end
-function fieldOf(model, tag)
-    return redis.sha1hex((model .. "\\n") .. tag)
-end
 MOST_RECORDS = 4096
 ____exports.SizeStore = __TS__Class()
 local SizeStore = ____exports.SizeStore
 SizeStore.name = "SizeStore"
 function SizeStore.prototype.____constructor(self, prefix)
     self.prefix = prefix
-    self.known = {}
-    self.packed = {}
-    self.absent = {}
+    self.books = {}
 end
 function SizeStore.prototype.bookOf(self, model)
-    return {
-        get = function(____, tag) return self:get(fieldOf(model, tag)) end,
-        add = function(____, tag, record)
-            self.known[fieldOf(model, tag)] = record
-        end
-    }
+    local book = __TS__New(SizeBook, self.prefix .. SIZES_KEY, model)
+    local ____self_books_0 = self.books
+    ____self_books_0[#____self_books_0 + 1] = book
+    return book
 end
 function SizeStore.prototype.save(self, ttlMs)
-    local key = self.prefix .. SIZES_KEY
-    for field in pairs(self.known) do
+    for ____, book in ipairs(self.books) do
+        book:save(ttlMs)
+    end
+end
+SizeBook = __TS__Class()
+SizeBook.name = "SizeBook"
+function SizeBook.prototype.____constructor(self, key, model)
+    self.key = key
+    self.model = model
+    self.known = {}
+    self.packed = {}
+end
+function SizeBook.prototype.get(self, tag)
+    local known = self.known[tag]
+    if known == nil then
+        known = self:read(tag)
+        self.known[tag] = known
+    end
+    local ____temp_1
+    if known == false then
+        ____temp_1 = nil
+    else
+        ____temp_1 = known
+    end
+    return ____temp_1
+end
+function SizeBook.prototype.add(self, tag, record)
+    self.known[tag] = record
+end
+function SizeBook.prototype.save(self, ttlMs)
+    for tag in pairs(self.known) do
         do
-            local __continue7
+            local __continue12
             repeat
-                local record = self.known[field]
-                local packed = cmsgpack.pack({
-                    record.samples,
-                    record.inRatio,
-                    record.outTokens,
-                    record.inDeviation,
-                    record.outDeviation
-                })
-                if packed == self.packed[field] then
-                    __continue7 = true
+                local record = self.known[tag]
+                if record == false then
+                    __continue12 = true
                     break
                 end
-                if self.absent[field] == true then
-                    makeRoom(key)
+                local packed = packedRecord(record)
+                if packed == self.packed[tag] then
+                    __continue12 = true
+                    break
                 end
-                redis.call("HSET", key, field, packed)
-                redis.call("PEXPIRE", key, ttlMs)
-                __continue7 = true
+                if self.packed[tag] == nil then
+                    makeRoom(self.key)
+                end
+                redis.call(
+                    "HSET",
+                    self.key,
+                    self:fieldOf(tag),
+                    packed
+                )
+                redis.call("PEXPIRE", self.key, ttlMs)
+                __continue12 = true
             until true
-            if not __continue7 then
+            if not __continue12 then
                 break
             end
         end
     end
 end
-function SizeStore.prototype.get(self, field)
-    local known = self.known[field]
-    if known ~= nil or self.absent[field] == true then
-        return known
-    end
-    local packed = redis.call("HGET", self.prefix .. SIZES_KEY, field)
+function SizeBook.prototype.read(self, tag)
+    local packed = redis.call(
+        "HGET",
+        self.key,
+        self:fieldOf(tag)
+    )
     if type(packed) ~= "string" then
-        self.absent[field] = true
-        return nil
+        return false
     end
     local samples, inRatio, outTokens, inDeviation, outDeviation = unpack(
         cmsgpack.unpack(packed),
         1,
         5
     )
-    local record = {
+    if outDeviation == nil then
+        return false
+    end
+    self.packed[tag] = packed
+    return {
         samples = samples,
         inRatio = inRatio,
         outTokens = outTokens,
         inDeviation = inDeviation,
         outDeviation = outDeviation
     }
-    self.known[field] = record
-    self.packed[field] = packed
-    return record
+end
+function SizeBook.prototype.fieldOf(self, tag)
+    return redis.sha1hex((self.model .. "\\n") .. tag)
 end
 return ____exports
  end,

@@ -39,9 +39,19 @@ function publish(events: readonly GovernorEvent[], worker: string, fairness: boo
   }
 }
 
+function leaseIdsOf({ settles, verdicts, renew, wants }: TickBatch): string[] {
+  const leaseIds: string[] = [];
+  for (const { leaseId } of settles) leaseIds.push(leaseId);
+  for (const { leaseId } of verdicts) leaseIds.push(leaseId);
+  for (const leaseId of renew) leaseIds.push(leaseId);
+  for (const { leaseId } of wants) leaseIds.push(leaseId);
+  return leaseIds;
+}
+
 function tick(setup: ScopeSetup, clock: StoreClock): string {
   const batch = cjson.decode(input) as TickBatch;
-  const { state, save } = loadScope(prefix, setup, clock.nowMs);
+  const { state, leases, save } = loadScope(prefix, setup, clock.nowMs);
+  leases.prefetch(leaseIdsOf(batch));
   const { reply, events } = runTick(state, batch, clock);
   save(KEYS_OUTLIVE_MS);
   publish(events, batch.worker, setup.scheduling.fairness);
