@@ -1064,10 +1064,20 @@ JITTER = 0.25
 local RETRY_AFTER_MAX_MS = 10 * 60000
 local REOPEN_GAP_MS = 100
 function ____exports.noCooldown()
-return {coolUntilMs = 0, limitedInARow = 0, nextGrantMs = 0}
+return {coolUntilMs = 0, limitedInARow = 0, limitedAtMs = 0, nextGrantMs = 0}
 end
-function ____exports.coolDown(c, nowMs, retryAfterMs, random)
+function ____exports.isOfLastWave(c, sentAtMs)
+return c.limitedInARow > 0 and sentAtMs <= c.limitedAtMs
+end
+function ____exports.coolDown(c, nowMs, sentAtMs, retryAfterMs, random)
+if ____exports.isOfLastWave(c, sentAtMs) then
+if retryAfterMs == nil then
+return
+end
+else
 c.limitedInARow = c.limitedInARow + 1
+c.limitedAtMs = nowMs
+end
 local lengthMs = retryAfterMs == nil and ownCooldownMs(c.limitedInARow, random) or retryAfterMs
 c.coolUntilMs = math.max(
 c.coolUntilMs,
@@ -1560,7 +1570,7 @@ local ____lualib = require("lualib_bundle")
 local __TS__ObjectAssign = ____lualib.__TS__ObjectAssign
 local __TS__NumberIsFinite = ____lualib.__TS__NumberIsFinite
 local ____exports = {}
-local rateCap, intervalOf, countAdmitted, rollBuckets, cutRate, cutWindow, usable, MAX_WINDOW, BUCKET_MS, LEAST_SPAN_MS, LEAST_KNOWN_MS, MEASURED_MARGIN, WINDOW_GROWTH_PER_S, RATE_GROWTH_PER_S, MIN_RATE_PER_S, LEAST_MEASURED_PER_S, NO_LIMIT
+local rateCap, intervalOf, countAdmitted, rollBuckets, cutRateFor, mayCutRate, cutRate, cutWindowFor, windowLevel, usable, MAX_WINDOW, BUCKET_MS, LEAST_SPAN_MS, LEAST_KNOWN_MS, MEASURED_MARGIN, WINDOW_GROWTH_PER_S, RATE_GROWTH_PER_S, MIN_RATE_PER_S, LEAST_MEASURED_PER_S, NO_LIMIT
 local ____smooth_2Ejs = require("domain.gates.smooth")
 local requestRate = ____smooth_2Ejs.requestRate
 local smoothTake = ____smooth_2Ejs.smoothTake
@@ -1572,9 +1582,13 @@ local neverCut = ____cubic_2Ejs.neverCut
 local ____goodput_2Ejs = require("domain.scheduling.goodput")
 local newGoodput = ____goodput_2Ejs.newGoodput
 local noteLetThrough = ____goodput_2Ejs.noteLetThrough
-local noteRefused = ____goodput_2Ejs.noteRefused
 local rateFloor = ____goodput_2Ejs.rateFloor
 local windowFloor = ____goodput_2Ejs.windowFloor
+local ____noise_2Ejs = require("domain.scheduling.noise")
+local forgetNoise = ____noise_2Ejs.forgetNoise
+local hearRefusal = ____noise_2Ejs.hearRefusal
+local noNoise = ____noise_2Ejs.noNoise
+local noteCut = ____noise_2Ejs.noteCut
 function ____exports.pacedWindow(p, limits, nowMs)
 local cap = limits.maxConcurrency > 0 and limits.maxConcurrency or MAX_WINDOW
 if p.window.wMax == 0 then
@@ -1625,6 +1639,7 @@ if p.firstAdmittedMs < 0 then
 p.firstAdmittedMs = nowMs
 end
 p.bucketCount = p.bucketCount + 1
+p.admitted = p.admitted + 1
 end
 function rollBuckets(p, nowMs)
 local bucket = math.floor(nowMs / BUCKET_MS)
@@ -1644,10 +1659,24 @@ math.max(LEAST_SPAN_MS, nowMs - p.firstAdmittedMs)
 )
 return (p.bucketCount + p.earlierCount * (1 - share)) * 1000 / spanMs
 end
-function cutRate(p, limits, attempt, nowMs)
-if ____exports.isStale(p.rate, attempt) or nowMs - p.firstAdmittedMs < LEAST_KNOWN_MS then
+function cutRateFor(p, limits, attempt, nowMs)
+if not mayCutRate(p, attempt, nowMs) or hearRefusal(
+p.rateNoise,
+p.rate,
+p.admitted,
+p.attemptMs,
+nowMs
+) then
 return false
 end
+cutRate(p, limits, nowMs)
+noteCut(p.rateNoise, p.rate.wMax)
+return true
+end
+function mayCutRate(p, attempt, nowMs)
+return not ____exports.isStale(p.rate, attempt) and nowMs - p.firstAdmittedMs >= LEAST_KNOWN_MS
+end
+function cutRate(p, limits, nowMs)
 local measured = math.max(
 MEASURED_MARGIN * ____exports.measuredRate(p, nowMs),
 LEAST_MEASURED_PER_S
@@ -1661,22 +1690,36 @@ measured
 nowMs
 )
 p.rateToleranceMs = intervalOf(p, limits, nowMs).toleranceMs
-return true
 end
-function cutWindow(p, limits, attempt, nowMs)
+function cutWindowFor(p, limits, attempt, nowMs)
 if ____exports.isStale(p.window, attempt) then
 return false
 end
-____exports.cutWindowTo(
-p,
+if hearRefusal(
+p.windowNoise,
+p.window,
+p.admitted,
+p.attemptMs,
+nowMs
+) then
+return false
+end
+cut(
+p.window,
+windowLevel(p, limits, attempt, nowMs),
+nowMs
+)
+noteCut(p.windowNoise, p.window.wMax)
+return true
+end
+function windowLevel(p, limits, attempt, nowMs)
+return math.max(
+1,
 math.min(
 ____exports.pacedWindow(p, limits, nowMs),
 attempt.inflight
-),
-nowMs,
-attempt.newsMs
 )
-return true
+)
 end
 function ____exports.isStale(c, attempt)
 return c.wMax ~= 0 and attempt.startedAtMs <= c.cutAtMs
@@ -1691,6 +1734,7 @@ math.max(1, level),
 nowMs,
 newsMs
 )
+forgetNoise(p.windowNoise)
 end
 function usable(limit)
 return limit ~= nil and limit > 0 and __TS__NumberIsFinite(limit) and limit or nil
@@ -1712,6 +1756,8 @@ function ____exports.newPacer()
 return {
 window = neverCut(),
 rate = neverCut(),
+windowNoise = noNoise(),
+rateNoise = noNoise(),
 goodput = newGoodput(),
 attemptMs = 0,
 startWindow = START_WINDOW,
@@ -1720,6 +1766,7 @@ rateToleranceMs = 0,
 learnedRpm = NO_LIMIT,
 learnedTpm = NO_LIMIT,
 firstAdmittedMs = -1,
+admitted = 0,
 bucket = -1,
 bucketCount = 0,
 earlierCount = 0
@@ -1747,16 +1794,26 @@ p.rateTatMs = smoothTake(interval, p.rateTatMs, startMs, 1)
 end
 end
 function ____exports.cutFor(p, limits, dimension, attempt, nowMs)
-noteRefused(p.goodput)
 local hasCut = false
 if dimension ~= "concurrency" then
-hasCut = cutRate(p, limits, attempt, nowMs)
+hasCut = cutRateFor(p, limits, attempt, nowMs)
 end
 local mayBeWindow = dimension == "unknown" and attempt.inflight * 2 >= ____exports.pacedWindow(p, limits, nowMs)
 if dimension == "concurrency" or mayBeWindow then
-hasCut = cutWindow(p, limits, attempt, nowMs) or hasCut
+hasCut = cutWindowFor(p, limits, attempt, nowMs) or hasCut
 end
 return hasCut
+end
+function ____exports.cutForHang(p, limits, attempt, newsMs, nowMs)
+if ____exports.isStale(p.window, attempt) then
+return
+end
+____exports.cutWindowTo(
+p,
+windowLevel(p, limits, attempt, nowMs),
+nowMs,
+newsMs
+)
 end
 function ____exports.growStartWindow(p, limits, inflight)
 if limits.maxConcurrency > 0 or p.window.wMax ~= 0 or p.startWindow >= MAX_WINDOW then
@@ -1788,17 +1845,14 @@ local remainingRequests = ____told_0.remainingRequests
 local remainingTokens = ____told_0.remainingTokens
 local tpm = ____exports.lowerLimit(limits.tpm, p.learnedTpm)
 local isShortOfTokens = remainingTokens ~= nil and tpm > 0 and remainingTokens < EARLY_TOKENS_S * (tpm / 60)
-if isShortOfTokens then
-return cutRate(p, limits, attempt, nowMs)
-end
-if remainingRequests == nil then
-return false
-end
 local rate = ____exports.pacedRate(p, limits, nowMs)
-if rate == math.huge or remainingRequests >= EARLY_REQUESTS_S * rate then
+local isShortOfRequests = remainingRequests ~= nil and rate ~= math.huge and remainingRequests < EARLY_REQUESTS_S * rate
+if not (isShortOfTokens or isShortOfRequests) or not mayCutRate(p, attempt, nowMs) then
 return false
 end
-return cutRate(p, limits, attempt, nowMs)
+cutRate(p, limits, nowMs)
+forgetNoise(p.rateNoise)
+return true
 end
 return ____exports
 end,
@@ -1822,7 +1876,9 @@ local sinceMs = math.max(0, nowMs - c.cutAtMs)
 local x = (sinceMs - c.kMs) / c.kMs
 local g = x < 0 and x * x * x or x + x * x * x
 local cubic = PLATEAU * c.wMax * (1 + (1 - ____exports.BETA) * g)
-return math.max(cubic, ____exports.BETA * c.wMax + linearPerS * sinceMs / 1000)
+local back = math.min(____exports.BETA * c.wMax + linearPerS * sinceMs / 1000, PLATEAU * c.wMax)
+local beyond = linearPerS * math.max(0, sinceMs - c.kMs) / 1000
+return math.max(cubic, back + beyond)
 end
 function ____exports.cut(c, level, nowMs, newsMs)
 if newsMs == nil then
@@ -1837,10 +1893,14 @@ c.kMs = isStable and math.max(
 c.kMs,
 math.min(K_GROWTH * c.kMs, K_MAX_MS)
 ) or K_MIN_MS
-c.wMax = level < PLATEAU * c.wMax and level * (1 + ____exports.BETA) / 2 or level
+c.wMax = level
 end
 c.kMs = math.max(c.kMs, NEWS_PER_K * newsMs)
 c.cutAtMs = nowMs
+end
+function ____exports.resume(c, level, nowMs)
+c.wMax = level
+c.cutAtMs = nowMs - c.kMs
 end
 return ____exports
 end,
@@ -1852,10 +1912,10 @@ local decayFactor = ____decay_2Ejs.decayFactor
 function bestNow(g, nowMs)
 return g.bestPerS == 0 and 0 or g.bestPerS * decayFactor(nowMs - g.bestAtMs, MEMORY_HALF_LIFE_MS)
 end
-local AVERAGE_HALF_LIFE_MS = 7000
-local LEAST_SPAN_MS = 1000
+local AVERAGE_HALF_LIFE_MS = 20000
+local LEAST_SPAN_MS = 60000
 MEMORY_HALF_LIFE_MS = 600000
-local FLOOR_SHARE = 0.7
+local FLOOR_SHARE = 0.5
 local LEAST_REFUSED = 3
 local CHANGED_SHARE = 0.25
 local MOST_COUNTED = 60
@@ -1910,6 +1970,89 @@ return FLOOR_SHARE * bestNow(g, nowMs)
 end
 function ____exports.windowFloor(g, durationMs, nowMs)
 return math.ceil(____exports.rateFloor(g, nowMs) * durationMs / 1000)
+end
+return ____exports
+end,
+["domain.scheduling.noise"] = function(...) 
+local ____exports = {}
+local isStillNoise, WORSE_SHARE, LEAST_REFUSALS
+local ____cubic_2Ejs = require("domain.scheduling.cubic")
+local BETA = ____cubic_2Ejs.BETA
+local resume = ____cubic_2Ejs.resume
+function ____exports.forgetNoise(n)
+n.vainCuts = 0
+n.attempts = 0
+n.refusals = 0
+n.usualGap = 0
+end
+function isStillNoise(n, c, gap, calmMs)
+n.attempts = n.attempts + gap
+n.refusals = n.refusals + 1
+local isJudged = n.refusals >= LEAST_REFUSALS
+if calmMs > c.kMs or isJudged and n.attempts < WORSE_SHARE * n.usualGap * n.refusals then
+____exports.forgetNoise(n)
+return false
+end
+if n.refusals >= 2 * LEAST_REFUSALS then
+n.attempts = n.attempts / 2
+n.refusals = n.refusals / 2
+end
+return true
+end
+local MOST_VAIN_CUTS = 4
+local LEAST_SHARE = 0.35
+local EARLY_SHARE = 0.5
+local LEAST_GAP = 8
+local KEPT_SHARE = 0.85
+WORSE_SHARE = 0.4
+LEAST_REFUSALS = 6
+function ____exports.noNoise()
+return {
+vainCuts = 0,
+fullLevel = 0,
+attempts = 0,
+refusals = 0,
+usualGap = 0,
+heardAttempts = 0,
+heardAtMs = 0
+}
+end
+function ____exports.noteCut(n, level)
+n.fullLevel = math.max(n.fullLevel, level)
+end
+function ____exports.hearRefusal(n, c, attempts, attemptMs, nowMs)
+local gap = attempts - n.heardAttempts
+local calmMs = nowMs - n.heardAtMs
+n.heardAttempts = attempts
+n.heardAtMs = nowMs
+if c.wMax == 0 then
+return false
+end
+if n.usualGap > 0 then
+return isStillNoise(n, c, gap, calmMs)
+end
+local sinceCutMs = nowMs - c.cutAtMs
+if sinceCutMs >= EARLY_SHARE * c.kMs then
+____exports.forgetNoise(n)
+n.fullLevel = n.fullLevel * KEPT_SHARE
+return false
+end
+n.attempts = n.attempts + gap
+n.refusals = n.refusals + 1
+if sinceCutMs >= attemptMs then
+n.vainCuts = n.vainCuts + 1
+end
+if n.vainCuts < MOST_VAIN_CUTS and BETA * c.wMax > LEAST_SHARE * n.fullLevel then
+return false
+end
+local usualGap = n.attempts / n.refusals
+if usualGap < LEAST_GAP then
+return false
+end
+____exports.forgetNoise(n)
+n.usualGap = usualGap
+resume(c, n.fullLevel, nowMs)
+return true
 end
 return ____exports
 end,
@@ -2911,14 +3054,18 @@ local trip = ____breaker_2Ejs.trip
 local ____cooldown_2Ejs = require("domain.cooldown")
 local coolDown = ____cooldown_2Ejs.coolDown
 local endCooldown = ____cooldown_2Ejs.endCooldown
+local isOfLastWave = ____cooldown_2Ejs.isOfLastWave
 local ____evidence_2Ejs = require("domain.scheduling.evidence")
 local addEvidence = ____evidence_2Ejs.addEvidence
 local isMostlyHanging = ____evidence_2Ejs.isMostlyHanging
 local restartEvidence = ____evidence_2Ejs.restartEvidence
+local ____goodput_2Ejs = require("domain.scheduling.goodput")
+local noteRefused = ____goodput_2Ejs.noteRefused
 local ____learning_2Ejs = require("domain.scheduling.learning")
 local learnFirstToken = ____learning_2Ejs.learnFirstToken
 local ____pacer_2Ejs = require("domain.scheduling.pacer")
 local cutFor = ____pacer_2Ejs.cutFor
+local cutForHang = ____pacer_2Ejs.cutForHang
 local emptyBurst = ____pacer_2Ejs.emptyBurst
 local ____pool_2Ejs = require("domain.scheduling.pool")
 local poolOf = ____pool_2Ejs.poolOf
@@ -2932,14 +3079,14 @@ health = ____bindingPattern0.health
 if not state.scheduling.pacer or config.maxConcurrency > 0 then
 return
 end
-local ____lease_1 = lease
-local startedAtMs = ____lease_1.startedAtMs
-local inflight = ____lease_1.inflight
-cutFor(
+if pacer.window.wMax ~= 0 and health.lastSuccessMs < pacer.window.cutAtMs then
+return
+end
+cutForHang(
 pacer,
 config,
-"concurrency",
-{startedAtMs = startedAtMs, inflight = inflight, newsMs = health.durationMs},
+lease,
+health.durationMs,
 nowMs
 )
 end
@@ -2948,12 +3095,12 @@ if s.outcome == "failure" then
 if lease.overdue == "told" then
 return nil
 end
+local ____opt_1 = s.lastError
+if ____opt_1 ~= nil then
 local ____opt_2 = s.lastError
-if ____opt_2 ~= nil then
-local ____opt_3 = s.lastError
-____opt_2 = __TS__StringIncludes(____opt_3 and ____opt_3.code, "timeout")
+____opt_1 = __TS__StringIncludes(____opt_2 and ____opt_2.code, "timeout")
 end
-return ____opt_2 == true and "hang" or "failure"
+return ____opt_1 == true and "hang" or "failure"
 end
 if s.outcome ~= "success" or lease.overdue == "reversed" then
 return nil
@@ -2983,9 +3130,9 @@ end
 return true
 end
 function noteChange(state, source, nowMs)
-local ____source_6 = source
-local breaker = ____source_6.breaker
-local evidence = ____source_6.evidence
+local ____source_5 = source
+local breaker = ____source_5.breaker
+local evidence = ____source_5.evidence
 state.pool = nil
 if breaker.state == "open" then
 local hung = state.scheduling.evidence and isMostlyHanging(evidence)
@@ -3015,8 +3162,15 @@ end
 if s.rateLimited == nil then
 return false
 end
-local isNews = cooldown.limitedInARow == 0
-coolDown(cooldown, nowMs, s.retryAfterMs, random)
+local isNews = cooldown.limitedInARow == 0 or isOfLastWave(cooldown, lease.startedAtMs)
+coolDown(
+cooldown,
+nowMs,
+lease.startedAtMs,
+s.retryAfterMs,
+random
+)
+noteRefused(pacer.goodput)
 if not state.scheduling.pacer then
 return true
 end
@@ -4908,6 +5062,7 @@ local ____exports = {}
 ____exports.LAYOUT_VERSION = 1
 local GATE_FIELDS = 6
 local CUBIC_FIELDS = 3
+local NOISE_FIELDS = 7
 local function addGates(values, g)
 __TS__ArrayPush(
 values,
@@ -4933,6 +5088,28 @@ c.wMax = v[at + 1]
 c.cutAtMs = v[at + 1 + 1]
 c.kMs = v[at + 2 + 1]
 return at + CUBIC_FIELDS
+end
+local function addNoise(values, n)
+__TS__ArrayPush(
+values,
+n.vainCuts,
+n.fullLevel,
+n.attempts,
+n.refusals,
+n.usualGap,
+n.heardAttempts,
+n.heardAtMs
+)
+end
+local function readNoise(n, v, at)
+n.vainCuts = v[at + 1]
+n.fullLevel = v[at + 1 + 1]
+n.attempts = v[at + 2 + 1]
+n.refusals = v[at + 3 + 1]
+n.usualGap = v[at + 4 + 1]
+n.heardAttempts = v[at + 5 + 1]
+n.heardAtMs = v[at + 6 + 1]
+return at + NOISE_FIELDS
 end
 function ____exports.flattenSource(source)
 local ____source_0 = source
@@ -5002,8 +5179,12 @@ window.cutAtMs,
 window.kMs,
 rate.wMax,
 rate.cutAtMs,
-rate.kMs
+rate.kMs,
+cooldown.limitedAtMs,
+pacer.admitted
 }
+addNoise(values, pacer.windowNoise)
+addNoise(values, pacer.rateNoise)
 addGates(values, gates)
 for ____, bucket in ipairs(breaker.buckets) do
 __TS__ArrayPush(values, bucket.index, bucket.successes, bucket.failures)
@@ -5077,6 +5258,10 @@ source.turns = v[48]
 source.lastGrant = v[49]
 local at = readCubic(pacer.window, v, 49)
 at = readCubic(pacer.rate, v, at)
+cooldown.limitedAtMs = v[at + 1]
+pacer.admitted = v[at + 1 + 1]
+at = readNoise(pacer.windowNoise, v, at + 2)
+at = readNoise(pacer.rateNoise, v, at)
 at = readGates(source.gates, v, at)
 for ____, bucket in ipairs(breaker.buckets) do
 bucket.index = v[at + 1]

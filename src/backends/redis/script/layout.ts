@@ -1,5 +1,6 @@
 import type { GateRecord } from "../../../domain/gates/gate.js";
 import type { CubicRecord } from "../../../domain/scheduling/cubic.js";
+import type { NoiseRecord } from "../../../domain/scheduling/noise.js";
 import type { ScopeState, SourceState } from "../../../domain/scope-state.js";
 
 /**
@@ -16,6 +17,7 @@ type Packed = any[];
 
 const GATE_FIELDS = 6;
 const CUBIC_FIELDS = 3;
+const NOISE_FIELDS = 7;
 
 function addGates(values: Values, g: GateRecord): void {
   values.push(g.windowId, g.windowRequests, g.windowTokens, g.requestTatMs, g.tokenTatMs, g.newestGrant);
@@ -36,6 +38,21 @@ function readCubic(c: CubicRecord, v: Packed, at: number): number {
   c.cutAtMs = v[at + 1];
   c.kMs = v[at + 2];
   return at + CUBIC_FIELDS;
+}
+
+function addNoise(values: Values, n: NoiseRecord): void {
+  values.push(n.vainCuts, n.fullLevel, n.attempts, n.refusals, n.usualGap, n.heardAttempts, n.heardAtMs);
+}
+
+function readNoise(n: NoiseRecord, v: Packed, at: number): number {
+  n.vainCuts = v[at];
+  n.fullLevel = v[at + 1];
+  n.attempts = v[at + 2];
+  n.refusals = v[at + 3];
+  n.usualGap = v[at + 4];
+  n.heardAttempts = v[at + 5];
+  n.heardAtMs = v[at + 6];
+  return at + NOISE_FIELDS;
 }
 
 export function flattenSource(source: SourceState): Values {
@@ -97,7 +114,11 @@ export function flattenSource(source: SourceState): Values {
     rate.wMax,
     rate.cutAtMs,
     rate.kMs,
+    cooldown.limitedAtMs,
+    pacer.admitted,
   ];
+  addNoise(values, pacer.windowNoise);
+  addNoise(values, pacer.rateNoise);
   addGates(values, gates);
   for (const bucket of breaker.buckets) values.push(bucket.index, bucket.successes, bucket.failures);
   values.push(gradient.samples.length);
@@ -159,6 +180,10 @@ export function restoreSource(source: SourceState, v: Packed): void {
   source.lastGrant = v[48];
   let at = readCubic(pacer.window, v, 49);
   at = readCubic(pacer.rate, v, at);
+  cooldown.limitedAtMs = v[at];
+  pacer.admitted = v[at + 1];
+  at = readNoise(pacer.windowNoise, v, at + 2);
+  at = readNoise(pacer.rateNoise, v, at);
   at = readGates(source.gates, v, at);
   for (const bucket of breaker.buckets) {
     bucket.index = v[at];
