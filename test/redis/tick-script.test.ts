@@ -1,8 +1,15 @@
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { BUCKET_FIELDS, partOf, SCOPE_PARTS, SOURCE_PARTS } from "../../src/backends/redis/script/layout.js";
+import {
+  BUCKET_FIELDS,
+  POOL_FIELDS,
+  partOf,
+  SCOPE_PARTS,
+  SOURCE_PARTS,
+} from "../../src/backends/redis/script/layout.js";
 import { MemoryLeases } from "../../src/domain/memory-leases.js";
+import { poolOf } from "../../src/domain/scheduling/pool.js";
 import { BREAKER_DEFAULTS, SCHEDULING_DEFAULTS } from "../../src/domain/scope.js";
 import { newScopeState } from "../../src/domain/scope-state.js";
 import { NO_LIMITS } from "../../src/domain/source.js";
@@ -15,13 +22,13 @@ const NOT_PACKED_OF_SCOPE = [
   "globalRules",
   "leaseTtlMs",
   "leases",
-  "pool",
   "scheduling",
   "selector",
   "sources",
   "workers",
 ];
 /** Packed behind the fields, each in its own way. */
+const LISTS_OF_SCOPE = ["pool"];
 const LISTS_OF_SOURCE = ["breaker.buckets", "gradient.samples", "lastError"];
 
 const state = newScopeState(
@@ -58,9 +65,10 @@ test("everything that is remembered of a source is packed, and nothing twice", (
 });
 
 test("everything that is remembered of a scope is packed, and nothing twice", () => {
-  const all = packed(SCOPE_PARTS);
+  const all = [...packed(SCOPE_PARTS), ...LISTS_OF_SCOPE];
   expect(all.toSorted()).toEqual(fieldsOf(state, NOT_PACKED_OF_SCOPE).toSorted());
   expect(new Set(all).size).toBe(all.length);
+  expect([...POOL_FIELDS]).toEqual(Object.keys(poolOf(state, 1)));
 });
 
 test("what is packed is a number, a text or a flag from the start", () => {

@@ -793,6 +793,42 @@ do
     end
 end
 
+local function __TS__ArraySlice(self, first, last)
+    local len = #self
+    first = first or 0
+    if first < 0 then
+        first = len + first
+        if first < 0 then
+            first = 0
+        end
+    else
+        if first > len then
+            first = len
+        end
+    end
+    last = last or len
+    if last < 0 then
+        last = len + last
+        if last < 0 then
+            last = 0
+        end
+    else
+        if last > len then
+            last = len
+        end
+    end
+    local out = {}
+    first = first + 1
+    last = last + 1
+    local n = 1
+    while first < last do
+        out[n] = self[first]
+        first = first + 1
+        n = n + 1
+    end
+    return out
+end
+
 return {
   __TS__StringStartsWith = __TS__StringStartsWith,
   __TS__Iterator = __TS__Iterator,
@@ -816,6 +852,7 @@ return {
   __TS__ArrayFind = __TS__ArrayFind,
   __TS__ArrayPush = __TS__ArrayPush,
   __TS__StringSplit = __TS__StringSplit,
+  __TS__ArraySlice = __TS__ArraySlice,
   __TS__Class = __TS__Class
 }
  end,
@@ -4139,6 +4176,7 @@ return ____exports
 local ____lualib = require("lualib_bundle")
 local Map = ____lualib.Map
 local __TS__Iterator = ____lualib.__TS__Iterator
+local __TS__Spread = ____lualib.__TS__Spread
 local ____exports = {}
 local greatest, leastWaiting, isWaiting, goesFirst, forgetSilent, SILENT_MS, FORGET_MS
 function greatest(book)
@@ -4183,7 +4221,7 @@ function goesFirst(a, b, isLowerTurn)
     return a.virtualTime < b.virtualTime
 end
 function forgetSilent(book, nowMs)
-    for ____, ____value in __TS__Iterator(book) do
+    for ____, ____value in ipairs({__TS__Spread(book)}) do
         local name = ____value[1]
         local worker = ____value[2]
         if nowMs - worker.lastVisitMs > FORGET_MS then
@@ -4588,12 +4626,11 @@ local ____keys_2Ejs = require("keys")
 local SCOPE_FIELD = ____keys_2Ejs.SCOPE_FIELD
 local STATE_KEY = ____keys_2Ejs.STATE_KEY
 local ____layout_2Ejs = require("layout")
-local flatten = ____layout_2Ejs.flatten
+local flattenScope = ____layout_2Ejs.flattenScope
 local flattenSource = ____layout_2Ejs.flattenSource
 local LAYOUT_VERSION = ____layout_2Ejs.LAYOUT_VERSION
-local restore = ____layout_2Ejs.restore
+local restoreScope = ____layout_2Ejs.restoreScope
 local restoreSource = ____layout_2Ejs.restoreSource
-local SCOPE_PARTS = ____layout_2Ejs.SCOPE_PARTS
 local ____lease_2Dstore_2Ejs = require("lease-store")
 local LeaseStore = ____lease_2Dstore_2Ejs.LeaseStore
 local ____size_2Dstore_2Ejs = require("size-store")
@@ -4655,7 +4692,7 @@ function saveState(prefix, state, stored, ttlMs)
             __TS__ArrayPush(changed, name, packed)
         end
     end
-    local scope = cmsgpack.pack(flatten(state, SCOPE_PARTS))
+    local scope = cmsgpack.pack(flattenScope(state))
     if scope ~= stored[SCOPE_FIELD] then
         __TS__ArrayPush(changed, SCOPE_FIELD, scope)
     end
@@ -4699,7 +4736,7 @@ function ____exports.loadScope(prefix, setup, nowMs)
     if scope ~= nil then
         restoreKnown(
             scope,
-            function(values) return restore(state, SCOPE_PARTS, values) end
+            function(values) return restoreScope(state, values) end
         )
     end
     local workers = {}
@@ -4827,9 +4864,10 @@ return ____exports
 ["layout"] = function(...) 
 local ____lualib = require("lualib_bundle")
 local __TS__StringSplit = ____lualib.__TS__StringSplit
+local __TS__ArraySlice = ____lualib.__TS__ArraySlice
 local __TS__ArrayPush = ____lualib.__TS__ArrayPush
 local ____exports = {}
-____exports.LAYOUT_VERSION = 1
+____exports.LAYOUT_VERSION = 2
 local CUBIC = {"wMax", "cutAtMs", "kMs"}
 ____exports.SOURCE_PARTS = {
     {"gates", {
@@ -4908,6 +4946,7 @@ ____exports.SCOPE_PARTS = {{"globalGates", {
     "grantCount",
     "lastProgressMs"
 }}}
+____exports.POOL_FIELDS = {"measuredAtMs", "ttftMs", "tpotMs", "failShare"}
 function ____exports.partOf(state, name)
     local part = state
     if name == "" then
@@ -4943,6 +4982,29 @@ function ____exports.restore(state, parts, values)
     end
     return at
 end
+function ____exports.flattenScope(state)
+    local values = ____exports.flatten(state, ____exports.SCOPE_PARTS)
+    local ____state_0 = state
+    local pool = ____state_0.pool
+    if pool ~= nil then
+        for ____, field in ipairs(____exports.POOL_FIELDS) do
+            values[#values + 1] = pool[field]
+        end
+    end
+    return values
+end
+function ____exports.restoreScope(state, values)
+    local at = ____exports.restore(state, ____exports.SCOPE_PARTS, values)
+    if #values <= at then
+        return
+    end
+    local measuredAtMs, ttftMs, tpotMs, failShare = unpack(
+        __TS__ArraySlice(values, at),
+        1,
+        4
+    )
+    state.pool = {measuredAtMs = measuredAtMs, ttftMs = ttftMs, tpotMs = tpotMs, failShare = failShare}
+end
 function ____exports.flattenSource(source)
     local values = ____exports.flatten(source, ____exports.SOURCE_PARTS)
     for ____, bucket in ipairs(source.breaker.buckets) do
@@ -4969,8 +5031,8 @@ function ____exports.restoreSource(source, values)
     do
         local n = 1
         while n <= samples do
-            local ____source_gradient_samples_0 = source.gradient.samples
-            ____source_gradient_samples_0[#____source_gradient_samples_0 + 1] = values[at + n + 1]
+            local ____source_gradient_samples_1 = source.gradient.samples
+            ____source_gradient_samples_1[#____source_gradient_samples_1 + 1] = values[at + n + 1]
             n = n + 1
         end
     end
@@ -5007,6 +5069,7 @@ function LeaseStore.prototype.____constructor(self, prefix, nowMs, sources)
     self.counts = {}
     self.movedCount = 0
     self.reclaimed = {}
+    self.dropped = {}
 end
 function LeaseStore.prototype.get(self, leaseId)
     local known = self.known[leaseId]
@@ -5109,38 +5172,42 @@ function LeaseStore.prototype.save(self, ttlMs)
             )
         end
     end
+    for ____, ____value in ipairs(self.dropped) do
+        local grant = ____value.grant
+        redis.call("HDEL", grants, grant.leaseId)
+        redis.call("ZREM", all, grant.leaseId)
+        redis.call(
+            "ZREM",
+            self.prefix .. sourceLeasesKey(grant.source),
+            grant.leaseId
+        )
+    end
     for leaseId in pairs(self.moved) do
         do
-            local __continue28
+            local __continue30
             repeat
                 local lease = self.moved[leaseId]
-                if lease == false then
-                    __continue28 = true
+                if lease == false or self.known[leaseId] == false then
+                    __continue30 = true
                     break
                 end
                 local own = self.prefix .. sourceLeasesKey(lease.grant.source)
-                if self.known[leaseId] == false then
-                    redis.call("HDEL", grants, leaseId)
-                    redis.call("ZREM", all, leaseId)
-                    redis.call("ZREM", own, leaseId)
-                else
-                    redis.call(
-                        "ZADD",
-                        all,
-                        ____exports.score(lease.expiresAtMs),
-                        leaseId
-                    )
-                    redis.call(
-                        "ZADD",
-                        own,
-                        ____exports.score(lease.expiresAtMs),
-                        leaseId
-                    )
-                    written[own] = true
-                end
-                __continue28 = true
+                redis.call(
+                    "ZADD",
+                    all,
+                    ____exports.score(lease.expiresAtMs),
+                    leaseId
+                )
+                redis.call(
+                    "ZADD",
+                    own,
+                    ____exports.score(lease.expiresAtMs),
+                    leaseId
+                )
+                written[own] = true
+                __continue30 = true
             until true
-            if not __continue28 then
+            if not __continue30 then
                 break
             end
         end
@@ -5155,7 +5222,7 @@ function LeaseStore.prototype.save(self, ttlMs)
                     break
                 end
                 local packed = cmsgpack.pack(lease)
-                if packed == self.packed[leaseId] then
+                if packed == self.packed[leaseId] and self.moved[leaseId] == nil then
                     __continue33 = true
                     break
                 end
@@ -5174,6 +5241,8 @@ function LeaseStore.prototype.save(self, ttlMs)
     end
 end
 function LeaseStore.prototype.drop(self, lease)
+    local ____self_dropped_2 = self.dropped
+    ____self_dropped_2[#____self_dropped_2 + 1] = lease
     self.known[lease.grant.leaseId] = false
     self:move(lease.grant.leaseId, lease)
     self:changeCounts(lease, -1)

@@ -1,10 +1,10 @@
-import type { SourceState } from "../../../domain/scope-state.js";
+import type { ScopeState, SourceState } from "../../../domain/scope-state.js";
 
 /**
  * How the state of a source is packed: the fields of its parts, one after the other, behind the version of this layout.
  * A test holds this list against a fresh state, so that no rule can remember something that is lost between two ticks.
  */
-export const LAYOUT_VERSION = 1;
+export const LAYOUT_VERSION = 2;
 
 type Part = readonly [name: string, fields: readonly string[]];
 
@@ -73,6 +73,8 @@ export const SCOPE_PARTS: readonly Part[] = [
   ],
 ];
 
+export const POOL_FIELDS = ["measuredAtMs", "ttftMs", "tpotMs", "failShare"] as const;
+
 type Field = string | number | boolean;
 type Record_ = Record<string, Field>;
 
@@ -105,6 +107,21 @@ export function restore(state: object, parts: readonly Part[], values: readonly 
     }
   }
   return at;
+}
+
+/** The pool's medians stand behind the fields while they are known: a tick must not see other ones than the last did. */
+export function flattenScope(state: ScopeState): Field[] {
+  const values = flatten(state, SCOPE_PARTS);
+  const { pool } = state;
+  if (pool !== null) for (const field of POOL_FIELDS) values.push(pool[field]);
+  return values;
+}
+
+export function restoreScope(state: ScopeState, values: readonly Field[]): void {
+  const at = restore(state, SCOPE_PARTS, values);
+  if (values.length <= at) return;
+  const [measuredAtMs, ttftMs, tpotMs, failShare] = values.slice(at) as [number, number, number, number];
+  state.pool = { measuredAtMs, ttftMs, tpotMs, failShare };
 }
 
 /** Buckets and samples stand behind the fields, the last error at the very end. */

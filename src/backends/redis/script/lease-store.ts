@@ -17,6 +17,8 @@ export class LeaseStore implements LeaseBook {
   private readonly counts: Record<string, number> = {};
   private movedCount = 0;
   private readonly reclaimed: string[] = [];
+  /** Taken out by this tick; the same id may be granted anew by it, at another source. */
+  private readonly dropped: Lease[] = [];
 
   constructor(
     private readonly prefix: string,
@@ -105,25 +107,24 @@ export class LeaseStore implements LeaseBook {
         redis.call("ZREMRANGEBYSCORE", this.prefix + sourceLeasesKey(source), "-inf", score(this.nowMs));
       }
     }
+    for (const { grant } of this.dropped) {
+      redis.call("HDEL", grants, grant.leaseId);
+      redis.call("ZREM", all, grant.leaseId);
+      redis.call("ZREM", this.prefix + sourceLeasesKey(grant.source), grant.leaseId);
+    }
     for (const leaseId in this.moved) {
       const lease = this.moved[leaseId]!;
-      if (lease === false) continue;
+      if (lease === false || this.known[leaseId] === false) continue;
       const own = this.prefix + sourceLeasesKey(lease.grant.source);
-      if (this.known[leaseId] === false) {
-        redis.call("HDEL", grants, leaseId);
-        redis.call("ZREM", all, leaseId);
-        redis.call("ZREM", own, leaseId);
-      } else {
-        redis.call("ZADD", all, score(lease.expiresAtMs), leaseId);
-        redis.call("ZADD", own, score(lease.expiresAtMs), leaseId);
-        written[own] = true;
-      }
+      redis.call("ZADD", all, score(lease.expiresAtMs), leaseId);
+      redis.call("ZADD", own, score(lease.expiresAtMs), leaseId);
+      written[own] = true;
     }
     for (const leaseId in this.known) {
       const lease = this.known[leaseId]!;
       if (lease === false) continue;
       const packed = cmsgpack.pack(lease);
-      if (packed === this.packed[leaseId]) continue;
+      if (packed === this.packed[leaseId] && this.moved[leaseId] === undefined) continue;
       redis.call("HSET", grants, leaseId, packed);
       written[all] = true;
       written[grants] = true;
@@ -132,6 +133,7 @@ export class LeaseStore implements LeaseBook {
   }
 
   private drop(lease: Lease): void {
+    this.dropped.push(lease);
     this.known[lease.grant.leaseId] = false;
     this.move(lease.grant.leaseId, lease);
     this.changeCounts(lease, -1);

@@ -2,7 +2,7 @@ import { gateRules } from "../../../domain/gates/gate.js";
 import { lowerLimit } from "../../../domain/scheduling/pacer.js";
 import { newScopeState, type ScopeSetup, type ScopeState, type SourceState } from "../../../domain/scope-state.js";
 import { SCOPE_FIELD, STATE_KEY } from "./keys.js";
-import { flatten, flattenSource, LAYOUT_VERSION, restore, restoreSource, SCOPE_PARTS } from "./layout.js";
+import { flattenScope, flattenSource, LAYOUT_VERSION, restoreScope, restoreSource } from "./layout.js";
 import { LeaseStore } from "./lease-store.js";
 import { SizeStore } from "./size-store.js";
 import { loadWorkers, saveWorkers } from "./worker-store.js";
@@ -26,7 +26,7 @@ export function loadScope(prefix: string, setup: ScopeSetup, nowMs: number): Loa
     applyLearnedLimits(source);
   }
   const scope = stored[SCOPE_FIELD];
-  if (scope !== undefined) restoreKnown(scope, (values) => restore(state, SCOPE_PARTS, values));
+  if (scope !== undefined) restoreKnown(scope, (values) => restoreScope(state, values));
   const workers: Record<string, string> = {};
   if (setup.scheduling.fairness)
     for (const [name, worker] of loadWorkers(prefix, workers)) state.workers.set(name, worker);
@@ -76,7 +76,7 @@ function saveState(prefix: string, state: ScopeState, stored: Record<string, str
     const packed = cmsgpack.pack(flattenSource(source));
     if (packed !== stored[name]) changed.push(name, packed);
   }
-  const scope = cmsgpack.pack(flatten(state, SCOPE_PARTS));
+  const scope = cmsgpack.pack(flattenScope(state));
   if (scope !== stored[SCOPE_FIELD]) changed.push(SCOPE_FIELD, scope);
   if (changed.length === 0) return;
   redis.call("HSET", key, ...changed);
