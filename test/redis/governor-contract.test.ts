@@ -4,6 +4,7 @@ import { SCHEDULING_OFF } from "../../src/domain/scope.js";
 import { type GovernorBackend, type GovernorSetup, governorContract } from "../../src/testing/contracts/governor.js";
 import { governorProperties } from "../../src/testing/contracts/governor-properties.js";
 import { sharedRedis } from "../services/redis.js";
+import { randomRuns } from "../support/random-runs.js";
 
 const redis = await sharedRedis();
 
@@ -32,5 +33,5 @@ async function makeBackend(setup: GovernorSetup): Promise<GovernorBackend> {
 
 describe.skipIf(redis === null)("RedisGovernor keeps the governor contract", () => {
   governorContract({ test, makeBackend });
-  governorProperties({ test, makeBackend });
+  governorProperties({ test, makeBackend, runs: randomRuns(15) });
 });

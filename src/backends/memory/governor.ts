@@ -84,9 +84,13 @@ export class MemoryGovernor implements Governor {
 
   snapshot(): ScopeSnapshot {
     const clock = this.#readClock();
-    reclaimExpired(this.#state, clock);
-    const sources = [...this.#state.sources.values()].map((source) => describeSource(this.#state, source, clock));
-    return { scope: this.scope, ...describeScope(this.#state), sources, backend: { kind: "memory", ok: true } };
+    const state = this.#state;
+    const { pool } = state;
+    reclaimExpired(state, clock);
+    const sources = [...state.sources.values()].map((source) => describeSource(state, source, clock));
+    // Who looks must not change what the next tick decides by.
+    state.pool = pool;
+    return { scope: this.scope, ...describeScope(state), sources, backend: { kind: "memory", ok: true } };
   }
 
   progressAgeMs(): number {

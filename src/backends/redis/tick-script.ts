@@ -4453,6 +4453,7 @@ end,
 local ____lualib = require("lualib_bundle")
 local Map = ____lualib.Map
 local __TS__Iterator = ____lualib.__TS__Iterator
+local __TS__Spread = ____lualib.__TS__Spread
 local ____exports = {}
 local greatest, leastWaiting, isWaiting, goesFirst, forgetSilent, SILENT_MS, FORGET_MS
 function greatest(book)
@@ -4497,7 +4498,7 @@ end
 return a.virtualTime < b.virtualTime
 end
 function forgetSilent(book, nowMs)
-for ____, ____value in __TS__Iterator(book) do
+for ____, ____value in ipairs({__TS__Spread(book)}) do
 local name = ____value[1]
 local worker = ____value[2]
 if nowMs - worker.lastVisitMs > FORGET_MS then
@@ -5297,6 +5298,17 @@ state.grantCount,
 state.lastProgressMs
 }
 addGates(values, state.globalGates)
+local ____state_5 = state
+local pool = ____state_5.pool
+if pool ~= nil then
+__TS__ArrayPush(
+values,
+pool.measuredAtMs,
+pool.ttftMs,
+pool.tpotMs,
+pool.failShare
+)
+end
 return values
 end
 function ____exports.restoreScope(state, v)
@@ -5309,7 +5321,11 @@ state.grantsOfUpperClass = v[7]
 state.turnFloor = v[8]
 state.grantCount = v[9]
 state.lastProgressMs = v[10]
-readGates(state.globalGates, v, 10)
+local at = readGates(state.globalGates, v, 10)
+if #v <= at then
+return
+end
+state.pool = {measuredAtMs = v[at + 1], ttftMs = v[at + 1 + 1], tpotMs = v[at + 2 + 1], failShare = v[at + 3 + 1]}
 end
 return ____exports
 end,

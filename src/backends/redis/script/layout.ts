@@ -212,6 +212,9 @@ export function flattenScope(state: ScopeState): Values {
     state.lastProgressMs,
   ];
   addGates(values, state.globalGates);
+  const { pool } = state;
+  // A tick must not see other medians than the last one did.
+  if (pool !== null) values.push(pool.measuredAtMs, pool.ttftMs, pool.tpotMs, pool.failShare);
   return values;
 }
 
@@ -225,5 +228,7 @@ export function restoreScope(state: ScopeState, v: Packed): void {
   state.turnFloor = v[7];
   state.grantCount = v[8];
   state.lastProgressMs = v[9];
-  readGates(state.globalGates, v, 10);
+  const at = readGates(state.globalGates, v, 10);
+  if (v.length <= at) return;
+  state.pool = { measuredAtMs: v[at], ttftMs: v[at + 1], tpotMs: v[at + 2], failShare: v[at + 3] };
 }
