@@ -5,7 +5,7 @@ import { processEnv, proxyEnvOf } from "./config/env.js";
 import { limitConflicts } from "./config/invariants.js";
 import type { ProxyEnv, ScopeOptions } from "./config/options.js";
 import type { ResolvedScope } from "./config/resolve.js";
-import type { ProcessSettings } from "./config/schema-process.js";
+import type { ProcessSettings, TelemetryBackend } from "./config/schema-process.js";
 import { pricesOf } from "./config/source-prices.js";
 import type { ScopeConfig } from "./domain/scope.js";
 import { ConfigError } from "./errors.js";
@@ -20,6 +20,7 @@ import type { StatusLimits, StatusSnapshot } from "./status/status-file.js";
 import { createStatusWriter, type StatusWriter } from "./status/status-writer.js";
 import { createTelemetry, type TelemetryEmitter } from "./telemetry/emitter.js";
 import { JsonlRecorder } from "./telemetry/jsonl.js";
+import { PostgresRecorder } from "./telemetry/postgres.js";
 import { PricingTable } from "./telemetry/pricing.js";
 import { SqliteRecorder } from "./telemetry/sqlite.js";
 import { createWorkerId } from "./telemetry/worker-id.js";
@@ -240,14 +241,19 @@ function telemetryFor(
 /** What the process-wide settings add to a client made from the environment. */
 export function processOptions(settings: ProcessSettings): Partial<ScopeOptions> {
   const runtime = createSystemRuntime({ level: settings.logLevel });
-  const recorders = (settings.telemetryBackends ?? []).map((backend) =>
-    backend === "jsonl" ? new JsonlRecorder(settings.jsonlPath) : new SqliteRecorder(settings.sqlitePath),
-  );
+  const recorders = (settings.telemetryBackends ?? []).map((backend) => recorderOf(backend, settings));
   return {
     runtime,
     ...(recorders.length === 0 ? {} : { telemetry: recorders }),
     ...(settings.pricingPath === undefined ? {} : { pricing: pricingFrom(settings.pricingPath, runtime) }),
   };
+}
+
+function recorderOf(backend: TelemetryBackend, settings: ProcessSettings): Recorder {
+  if (backend === "jsonl") return new JsonlRecorder(settings.jsonlPath);
+  // Required where the backend is named (config/env-process.ts).
+  if (backend === "postgres") return new PostgresRecorder(settings.postgresDsn?.reveal() ?? "");
+  return new SqliteRecorder(settings.sqlitePath);
 }
 
 function pricingFrom(path: string, runtime: Runtime): PricingTable {

@@ -26,7 +26,8 @@ export const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   governance: INNER,
   backends: INNER,
   transports: INNER,
-  telemetry: [...INNER, "regular-file"],
+  // Backends: its connection to a server needs a clock of its own where nobody gives it a Runtime.
+  telemetry: [...INNER, "backends", "regular-file"],
   config: [...INNER, "regular-file"],
   structured: INNER,
   // Files for people beside the telemetry, with its knowledge of processes.
@@ -61,6 +62,7 @@ export const PACKAGE_HOMES: Readonly<Record<string, string>> = {
   ioredis: "backends",
   commander: "cli",
   "better-sqlite3": "telemetry",
+  pg: "telemetry",
   yaml: "config",
   jsonrepair: "structured",
   "@cfworker/json-schema": "structured",

@@ -18,6 +18,7 @@ import { createProgram } from "../src/cli/program.js";
 import { isWholeProfile, profileProblems } from "../src/config/profile-shape.js";
 import { providersPage } from "../src/config/provider-docs.js";
 import * as everyone from "../src/index.js";
+import * as postgres from "../src/telemetry/postgres.js";
 import * as sqlite from "../src/telemetry/sqlite.js";
 import * as testing from "../src/testing/index.js";
 import { optionPaths } from "../src/testing/provider/option-names.js";
@@ -148,6 +149,7 @@ describe("commands and options", () => {
 describe("names", () => {
   const modules: Readonly<Record<string, object>> = {
     polygateway: everyone,
+    "polygateway/postgres": postgres,
     "polygateway/sqlite": sqlite,
     "polygateway/testing": testing,
   };

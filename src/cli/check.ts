@@ -1,11 +1,13 @@
 import type { Command } from "commander";
 import { inspectScope } from "../config/resolve.js";
 import { ConfigError, type ConfigProblem } from "../errors.js";
+import type { PostgresHealth } from "../telemetry/postgres-care.js";
 import { PricingTable } from "../telemetry/pricing.js";
 import { sqliteAvailable } from "../telemetry/sqlite.js";
 import { profileFor, profiles } from "../transports/openai/profiles.js";
 import { CONFIG_OPTION, ENV_OPTION } from "./arguments.js";
 import type { LiveAnswer } from "./check-live.js";
+import { checkPostgres, postgresLines } from "./check-postgres.js";
 import type { CheckedScope, CheckReport } from "./check-report.js";
 import { configurationLines, liveLines, noteLines, problemLines } from "./check-view.js";
 import { openConfiguration } from "./configuration.js";
@@ -28,7 +30,7 @@ Examples:
   polygateway check --scope LLM --live  also asks each source one tiny question
   polygateway check --config prod.yaml --env prod.env --json
 
-Exit code 1 when anything is wrong, or when a source doesn't answer with --live.`;
+Exit code 1 when anything is wrong, when PostgreSQL takes no telemetry, or when a source doesn't answer with --live.`;
 
 /** `check`: the whole configuration at once, secrets masked (spec 08). */
 export function registerCheck(
@@ -57,12 +59,15 @@ async function runCheck(flags: CheckFlags, terminal: Terminal): Promise<void> {
   write(configurationLines(report, style));
   write(noteLines(report.notes, style));
   write(problemLines(report.problems, style));
+  const postgres = await checkPostgres(report);
+  write(postgresLines(postgres, style));
   const answers = flags.live && report.problems.length === 0 ? await askAll(report, terminal) : undefined;
   if (answers) write(liveLines(answers, style));
-  if (flags.json) terminal.stdout.write(`${JSON.stringify(asJson(report, answers), null, 2)}\n`);
+  if (flags.json) terminal.stdout.write(`${JSON.stringify(asJson(report, answers, postgres), null, 2)}\n`);
   const silent = [...(answers?.values() ?? [])].flat().filter(({ ok }) => !ok);
   if (report.problems.length > 0) throw new CliError(summary(report.problems.length, flags.live === true));
   if (silent.length > 0) throw new CliError(`No usable answer from ${silent.map(({ source }) => source).join(", ")}.`);
+  if (postgres?.ok === false) throw new CliError(`Telemetry in ${postgres.place} is not in order: see above.`);
   if (!flags.json) terminal.stdout.write(`${style.green("The configuration is good.")}\n`);
 }
 
@@ -125,11 +130,19 @@ async function askAll({ scopes }: CheckReport, terminal: Terminal): Promise<Read
   }
 }
 
-function asJson(report: CheckReport, answers: ReadonlyMap<string, LiveAnswer[]> | undefined): Record<string, unknown> {
+function asJson(
+  report: CheckReport,
+  answers: ReadonlyMap<string, LiveAnswer[]> | undefined,
+  postgres: PostgresHealth | null,
+): Record<string, unknown> {
   const { scopes, ...rest } = report;
   return {
-    ok: report.problems.length === 0 && [...(answers?.values() ?? [])].flat().every(({ ok }) => ok),
+    ok:
+      report.problems.length === 0 &&
+      postgres?.ok !== false &&
+      [...(answers?.values() ?? [])].flat().every(({ ok }) => ok),
     ...rest,
+    postgres,
     process: scopes[0]?.inspection.process ?? null,
     scopes: scopes.map(({ config, cache, embedding }) => ({
       ...config,

@@ -1,3 +1,4 @@
+import { dsnSecrets } from "../domain/postgres-dsn.js";
 import { maskSecret } from "../domain/secret.js";
 import type { ConfigProblem } from "../errors.js";
 import { readText } from "./dotenv.js";
@@ -23,7 +24,9 @@ export interface EnvReading {
 export function startReading(env: Env, readFile: (path: string) => string = readText): EnvReading {
   const secrets = new Set<string>();
   for (const [name, value] of Object.entries(env)) {
-    if (value !== undefined && /(API_KEY|DSN|SALT)$/.test(name)) addSecret(secrets, value);
+    if (value === undefined || !/(API_KEY|DSN|SALT)$/.test(name)) continue;
+    addSecret(secrets, value);
+    if (name.endsWith("DSN")) for (const secret of dsnSecrets(value)) addSecret(secrets, secret);
   }
   return { env, problems: [], notes: [], readFile, secrets };
 }

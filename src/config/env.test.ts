@@ -326,7 +326,6 @@ describe("flat names of older configurations", () => {
 test.each<Record<string, string>>([
   { LLM__CACHE__BACKEND: "redis" },
   { PGW_CACHE_BACKEND: "redis" },
-  { PGW_TELEMETRY_BACKEND: "sqlite,postgres" },
   { PGW_TELEMETRY_BACKEND: "otel" },
 ])("%j is refused: not available in this version", (env) => {
   expect(problemOf(env).problem).toContain("not available in this version");

@@ -4,6 +4,7 @@ export type FieldKind =
   | "text"
   | "url"
   | "secret"
+  | "dsn"
   | "duration"
   | "number"
   | "integer"

@@ -26,12 +26,4 @@ export const SCOPE_LATER: Readonly<Record<string, readonly LaterField[]>> = {
 
 export const PROCESS_LATER: readonly LaterField[] = [
   ...without(REDIS_TODAY, duration("PGW_REDIS_TIMEOUT_S", 250, "Longest wait for Redis", { above: 0 })),
-  ...without("PostgreSQL telemetry comes with a later version", {
-    kind: "text",
-    env: "PGW_TELEMETRY_PG_DSN",
-    fallback: undefined,
-    defaultText: "–",
-    secret: true,
-    text: "Address of the PostgreSQL telemetry database",
-  }),
 ];

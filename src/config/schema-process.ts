@@ -1,3 +1,4 @@
+import type { Secret } from "../domain/secret.js";
 import type { CaptureMode } from "../ports/recorder.js";
 import type { LogLevel } from "../ports/runtime.js";
 import { choice, duration, type Field, type Fields, flag, optional } from "./field.js";
@@ -18,6 +19,8 @@ export interface ProcessSettings {
   readonly telemetryBackends: readonly TelemetryBackend[] | undefined;
   readonly sqlitePath: string;
   readonly jsonlPath: string;
+  /** Address of the PostgreSQL database; required for that backend. */
+  readonly postgresDsn: Secret | undefined;
   readonly capture: CaptureMode;
   readonly durability: Durability;
   /** undefined = not said (library: async; batch: before_send). */
@@ -60,7 +63,7 @@ export const PROCESS_FIELDS: Fields<ProcessSettings> = {
     env: "PGW_TELEMETRY_BACKEND",
     fallback: undefined,
     choices: TELEMETRY_BACKENDS,
-    available: ["sqlite", "jsonl"],
+    available: ["sqlite", "jsonl", "postgres"],
     defaultText: "none (command line: sqlite)",
     text: "Where telemetry goes: a list with commas, or none",
   },
@@ -75,6 +78,14 @@ export const PROCESS_FIELDS: Fields<ProcessSettings> = {
     env: "PGW_TELEMETRY_JSONL_PATH",
     fallback: "./polygateway.jsonl",
     text: "File of the jsonl backend",
+  },
+  postgresDsn: {
+    kind: "dsn",
+    env: "PGW_TELEMETRY_PG_DSN",
+    fallback: undefined,
+    defaultText: "– (required for postgres)",
+    secret: true,
+    text: "Address of the database of the postgres backend",
   },
   capture: choice(
     "PGW_TELEMETRY_CAPTURE",

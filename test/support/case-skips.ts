@@ -4,9 +4,7 @@ const LATER: Readonly<Record<string, string>> = {
     "sv-commit-late sv-content-length-bytes sv-embed-base64-default sv-empty-stream-error " +
     "sv-index-ids-normalised sv-midstream-error-frame sv-nulls-omitted sv-preserve-400 sv-retry-headers " +
     "sv-unknown-params sv-usage-asked sv-usage-asked-missing sv-usage-gate",
-  "the shared stores":
-    "rl-block-zero rl-crossslot rl-lua-nil rl-no-ttl rl-noscript rl-pending-forever rl-resend-twice " +
-    "pg-connect-timeout-leak pg-dead-in-pool pg-idle-error",
+  "the shared stores": "rl-block-zero rl-crossslot rl-lua-nil rl-no-ttl rl-noscript rl-pending-forever rl-resend-twice",
 };
 
 /** Record id → what it waits for. */
