@@ -136,7 +136,7 @@ describe("commands and options", () => {
       const called = [...code.matchAll(/(?:^|[\s|])(?:polygateway|pgw) ([a-z]+)/g)].map(([, name = ""]) => name);
       unknown.push(...called.filter((name) => !known.has(name)));
       // Other programs have options of their own.
-      if (/(?:^|\s)(?:npm|node|git|vitest)\s/.test(code)) continue;
+      if (/(?:^|\s)(?:npm|node|git|vitest|redis-server)\s/.test(code)) continue;
       const command = called.length === 1 ? commands.get(called[0] ?? "") : undefined;
       const allowed = command === undefined ? anyOption : new Set(optionsOf(command));
       const options = [...code.matchAll(/(?:^|\s)(--[a-z][a-z-]+)/g)].map(([, option = ""]) => option);
@@ -188,7 +188,7 @@ describe("names", () => {
       .flatMap((code) => code.match(/\b(?:LLM__[A-Z0-9_]+|PGW_[A-Z0-9_]+)\b/g) ?? [])
       .map((key) => key.replace(/^LLM__[A-Z]+__\d+__/, "{SCOPE}__{PROVIDER}__{N}__").replace(/^LLM__/, "{SCOPE}__"))
       // Of the tests, not of the library.
-      .filter((key) => key !== "PGW_INSTALL_SERVICES")
+      .filter((key) => !["PGW_INSTALL_SERVICES", "PGW_TEST_RUNS", "PGW_TEST_SEED"].includes(key))
       .filter((key) => !configuration.includes(`\`${key}\``) && !configuration.includes(`\`${key}=`));
     expect([...new Set(unknown)]).toEqual([]);
   });
