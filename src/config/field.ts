@@ -4,6 +4,7 @@ export type FieldKind =
   | "text"
   | "url"
   | "secret"
+  | "redis_url"
   | "duration"
   | "number"
   | "integer"
