@@ -14,6 +14,7 @@ import { dirname, join, relative, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Command } from "commander";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import * as redis from "../src/backends/redis/index.js";
 import { createProgram } from "../src/cli/program.js";
 import { isWholeProfile, profileProblems } from "../src/config/profile-shape.js";
 import { providersPage } from "../src/config/provider-docs.js";
@@ -150,6 +151,7 @@ describe("names", () => {
   const modules: Readonly<Record<string, object>> = {
     polygateway: everyone,
     "polygateway/postgres": postgres,
+    "polygateway/redis": redis,
     "polygateway/sqlite": sqlite,
     "polygateway/testing": testing,
   };
