@@ -13,6 +13,7 @@ export default defineConfig([
     ...common,
     entry: {
       index: "src/index.ts",
+      redis: "src/backends/redis/index.ts",
       sqlite: "src/telemetry/sqlite.ts",
       postgres: "src/telemetry/postgres.ts",
       testing: "src/testing/index.ts",

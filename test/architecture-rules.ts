@@ -59,6 +59,7 @@ export const PACKAGE_HOMES: Readonly<Record<string, string>> = {
   undici: "transports",
   "lru-cache": "backends",
   zod: "config",
+  ioredis: "backends",
   commander: "cli",
   "better-sqlite3": "telemetry",
   pg: "telemetry",
@@ -103,4 +104,4 @@ export const STAR_EXPORTS: Readonly<Record<string, string>> = {
 };
 
 /** Front doors: the only index files. */
-export const INDEX_FILES: readonly string[] = ["src/index.ts", "src/testing/index.ts"];
+export const INDEX_FILES: readonly string[] = ["src/index.ts", "src/testing/index.ts", "src/backends/redis/index.ts"];

@@ -67,9 +67,8 @@ function scopeLines({ config, cache, embedding }: CheckedScope, style: Style): s
 function cacheLines({ backend, ttlMs, maxBytes, namespace, salt, coalesce }: CheckedScope["cache"]): string[] {
   const isKept = backend !== "none";
   if (!isKept && !coalesce) return [];
-  const kept = isKept
-    ? [`backend ${backend}`, `ttl ${formatDuration(ttlMs)}`, `at most ${formatCount(maxBytes)} bytes`]
-    : ["backend none"];
+  const bound = backend === "memory" ? [`at most ${formatCount(maxBytes)} bytes`] : [];
+  const kept = isKept ? [`backend ${backend}`, `ttl ${formatDuration(ttlMs)}`, ...bound] : ["backend none"];
   const isSet = (text: string): string => (text === "" ? "no" : "yes");
   const parts = [
     ...kept,

@@ -147,6 +147,8 @@ export const PROCESS_OPTIONS = [
   ["journal", "telemetryOptions.journal"],
   ["durability", "telemetryOptions.durability"],
   ["cacheBackend", "cache.backend"],
+  ["redisUrl", "redis.url"],
+  ["redisTimeoutMs", "redis.timeoutMs"],
   ["statusPath", "statusPath"],
 ] as const;
 

@@ -5,6 +5,7 @@ export type FieldKind =
   | "url"
   | "secret"
   | "dsn"
+  | "redis_url"
   | "duration"
   | "number"
   | "integer"

@@ -2,7 +2,7 @@ import type { EmbeddingConfig } from "../domain/embedding.js";
 import type { ScopeConfig, SelectorName } from "../domain/scope.js";
 import type { SourceConfig } from "../domain/source.js";
 import { ConfigError, type ConfigProblem } from "../errors.js";
-import { cacheNotes, type ResolvedCache, readCache } from "./cache.js";
+import { cacheNotes, type ResolvedCache, readCache, requireRedis } from "./cache.js";
 import type { ClientKind } from "./client-kind.js";
 import type { Field, Fields } from "./field.js";
 import { type ConfigNote, embeddingWarnings, violations, warnings } from "./invariants.js";
@@ -19,7 +19,7 @@ import {
   RETRY_FIELDS,
   SCOPE_FIELDS,
 } from "./schema.js";
-import { PROCESS_FIELDS } from "./schema-process.js";
+import { PROCESS_FIELDS, REDIS_FIELDS, type RedisSettings } from "./schema-process.js";
 import { SCHEDULING_FIELDS } from "./schema-scheduling.js";
 import { SOURCE_FIELDS } from "./schema-source.js";
 import { hasMethods, isPlainObject } from "./values.js";
@@ -40,6 +40,7 @@ export interface ResolveContext extends ProfileContext {
 export interface ResolvedScope {
   readonly config: ScopeConfig;
   readonly cache: ResolvedCache;
+  readonly redis: RedisSettings;
   /** null for a chat client. */
   readonly embedding: EmbeddingConfig | null;
   readonly telemetry: Required<TelemetryOptions>;
@@ -76,6 +77,8 @@ export function inspectScope(
   const sources = readSources(reader, given.sources, context);
   const config = readScope(reader, given, sources);
   const cache = readCache(reader, given.cache);
+  const redis = reader.object("redis", REDIS_FIELDS, given.redis);
+  requireRedis(reader, cache, redis);
   const telemetry = reader.object("telemetryOptions", TELEMETRY_FIELDS, given.telemetryOptions);
   const embedding = isEmbedding ? readEmbedding(reader, given) : null;
   checkPassedThrough(reader, given, isEmbedding ? EMBEDDING_TRANSPORT : CHAT_TRANSPORT);
@@ -86,11 +89,12 @@ export function inspectScope(
   return {
     config,
     cache,
+    redis,
     embedding,
     telemetry,
     statusPath: reader.field("statusPath", PROCESS_FIELDS.statusPath, given.statusPath),
     notes: masked(secrets, [
-      ...cacheNotes(given.cache, cache, labels),
+      ...cacheNotes(given, cache, labels),
       ...emptyScopeNotes(given.sources, sources.length),
       ...warnings(subject),
       ...(embedding === null ? [] : embeddingWarnings(subject, embedding.batchSize)),
@@ -143,6 +147,7 @@ const KNOWN_OPTIONS = [
   "statusPath",
   "proxyEnv",
   "cache",
+  "redis",
   "transport",
   ...Object.keys(PASSED_THROUGH),
 ];

@@ -13,6 +13,9 @@ export interface ProcessSettings {
   readonly limiterBackend: "memory" | "redis";
   readonly breakerBackend: "memory" | "redis";
   readonly cacheBackend: "none" | "memory" | "redis";
+  /** Required by everything that is kept in Redis. */
+  readonly redisUrl: Secret | undefined;
+  readonly redisTimeoutMs: number;
   readonly leaseTtlMs: number;
   readonly leaseRenewal: boolean;
   /** undefined = not said (library: none; CLI: sqlite); empty = none. */
@@ -29,6 +32,11 @@ export interface ProcessSettings {
   /** Folder of files with live state; undefined = not said (library: none; batch: one of the user's own). */
   readonly statusPath: string | undefined;
   readonly logLevel: LogLevel;
+}
+
+export interface RedisSettings {
+  readonly url: Secret | undefined;
+  readonly timeoutMs: number;
 }
 
 const PATH: Pick<Field<string>, "kind"> = { kind: "text" };
@@ -49,10 +57,19 @@ export const PROCESS_FIELDS: Fields<ProcessSettings> = {
     ["none", "memory", "redis"],
     "none",
     "Where answers of a scope are kept that says nothing of its own",
-    {
-      available: ["none", "memory"],
-    },
   ),
+  redisUrl: {
+    kind: "redis_url",
+    env: "REDIS_URL",
+    fallback: undefined,
+    defaultText: "– (required for redis)",
+    secret: true,
+    text: "Address of Redis, for everything that is kept there",
+  },
+  redisTimeoutMs: duration("PGW_REDIS_TIMEOUT_S", 250, "Longest wait for an answer of Redis", {
+    above: 0,
+    max: 60_000,
+  }),
   leaseTtlMs: duration("PGW_LEASE_TTL_S", 30_000, "When the permits of a dead worker come back", {
     min: 3_000,
     max: 86_400_000,
@@ -119,4 +136,10 @@ export const PROCESS_FIELDS: Fields<ProcessSettings> = {
     "none (batch: a temporary folder of the user's own)",
   ),
   logLevel: choice("PGW_LOG_LEVEL", ["debug", "info", "warn", "error"], "warn", "Least severe message that is logged"),
+};
+
+/** How Redis is reached: a group of options in code, settings of the process elsewhere. */
+export const REDIS_FIELDS: Fields<RedisSettings> = {
+  url: PROCESS_FIELDS.redisUrl,
+  timeoutMs: PROCESS_FIELDS.redisTimeoutMs,
 };

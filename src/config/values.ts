@@ -1,4 +1,5 @@
 import { dsnProblem } from "../domain/postgres-dsn.js";
+import { REDIS_URL_FORM } from "../domain/redis-address.js";
 import { hideValues, maskSecret, Secret } from "../domain/secret.js";
 import type { Field } from "./field.js";
 import { canBeSent } from "./header-names.js";
@@ -41,6 +42,8 @@ export function checkValue(field: Field, value: unknown): Checked {
       return checkSecret(value);
     case "dsn":
       return checkDsn(value);
+    case "redis_url":
+      return checkRedisUrl(value);
     case "object":
       return checkObject(value);
     case "headers":
@@ -114,6 +117,13 @@ function checkDsn(value: unknown): Checked {
   return problem === null ? { value: new Secret(text.trim()) } : { problem };
 }
 
+/** Whether it is an address is asked where it is used: REDIS_URL may be meant for another program (cache.ts). */
+function checkRedisUrl(value: unknown): Checked {
+  const text = value instanceof Secret ? value.reveal() : value;
+  if (typeof text !== "string") return { problem: "is not a text" };
+  return text.trim() === "" ? { problem: "is empty" } : { value: new Secret(text.trim()) };
+}
+
 function checkTransient400(value: unknown): Checked {
   if (value === "off" || value === "relay") return { value };
   if (!(value instanceof RegExp)) return { problem: "is neither off, relay nor a pattern" };
@@ -178,6 +188,8 @@ export function accepted(field: Field, notation: Notation): string {
       return "the key alone on one line, or none for servers without keys";
     case "dsn":
       return "an address like postgres://user:password@host:5432/database";
+    case "redis_url":
+      return `an address like ${REDIS_URL_FORM}`;
     case "object":
       return notation === "seconds" ? 'a JSON object like {"top_k": 20}' : "a plain object";
     case "headers":

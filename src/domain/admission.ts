@@ -1,6 +1,5 @@
 import type { StoreClock } from "./gates/gate.js";
 import { grantTo } from "./grant.js";
-import { inflightOf, renewLease } from "./leases.js";
 import type { SeededRandom } from "./random.js";
 import { ENDS_ANY_TIME, passedOver, refuse, refuseFor } from "./refusal.js";
 import { mayHedge, mayRetry } from "./scheduling/budgets.js";
@@ -9,7 +8,7 @@ import { mustYield, noteWaiting, rankOf, visit, type WorkerRecord, waitsForClass
 import { rateInForce, windowInForce } from "./scheduling/in-force.js";
 import { firstOfLowerClass, lowerClassIsDue, noteClass } from "./scheduling/line.js";
 import { betterFitting, canMatchSizes } from "./scheduling/matching.js";
-import type { ScopeState, Standing } from "./scope-state.js";
+import { keepFacts, type ScopeState, type Standing } from "./scope-state.js";
 import { choose, usualMs, withoutFailedHere } from "./selection.js";
 import { standingOf } from "./standing.js";
 import type { Grant, Refusal, Want } from "./tick.js";
@@ -53,7 +52,9 @@ export function admitAll(
 ): (Grant | Refusal)[] {
   const self = state.scheduling.fairness ? visit(state.workers, worker, clock.nowMs) : null;
   const desk: Desk = { state, clock, random, self };
+  state.keepsFacts = false;
   const answers = wants.length === 1 ? [admitOne(desk, wants[0]!)] : admitLine(desk, wants);
+  state.keepsFacts = false;
   if (self !== null) noteWaiting(self, wants, answers);
   return answers;
 }
@@ -69,8 +70,9 @@ function admitOne(desk: Desk, want: Want): Grant | Refusal {
 
 function admitLine(desk: Desk, wants: readonly Want[]): (Grant | Refusal)[] {
   const { state, clock } = desk;
-  const answers = new Array<Grant | Refusal>(wants.length);
+  const answers: (Grant | Refusal)[] = [];
   const heldBack = new Map<string, Refusal>();
+  keepFacts(state);
   const line = wants.map((_, position) => position);
   const matches = canMatchSizes(state, clock.nowMs);
   let lowerWasRefused = false;
@@ -118,9 +120,9 @@ function matchedChoice({ state, clock }: Desk, want: Want, chosen: Standing): Ch
 
 /** The reply of the first asking was lost: the same answer, nothing counted twice. It promises the whole time again. */
 function grantOf({ state, clock }: Desk, want: Want): Grant | null {
-  const live = state.leases.byId.get(want.leaseId);
+  const live = state.leases.get(want.leaseId);
   if (live === undefined) return null;
-  renewLease(state.leases, want.leaseId, clock.nowMs + state.leaseTtlMs);
+  state.leases.renew(want.leaseId, clock.nowMs + state.leaseTtlMs);
   return live.grant;
 }
 
@@ -187,7 +189,7 @@ function decideHedge({ state, clock, random }: Desk, want: Want, standings: read
 
 function hasRoomForHedge(state: ScopeState, { source, startable, probe, waitMs }: Standing, nowMs: number): boolean {
   if (!startable || probe || waitMs > HEDGE_WAIT_MS) return false;
-  const inflight = inflightOf(state.leases, source.config.name);
+  const inflight = state.leases.inflightOf(source.config.name);
   return inflight <= HEDGE_USED_SHARE * windowInForce(state, source, nowMs);
 }
 

@@ -13,7 +13,7 @@ import {
   startProbe,
 } from "./breaker.js";
 import { coolDown, cooldownWaitMs, endCooldown, noCooldown } from "./cooldown.js";
-import { jittered, seededRandom } from "./random.js";
+import { draw, jittered, seededRandom } from "./random.js";
 import type { BreakerConfig } from "./scope.js";
 import type { Outcome } from "./tick.js";
 
@@ -144,13 +144,25 @@ describe("cooldown", () => {
         let earliest = 0;
         for (const { stepMs, retryAfterMs } of steps) {
           now += stepMs;
-          coolDown(c, now, retryAfterMs, random);
+          coolDown(c, now, now, retryAfterMs, random);
           if (retryAfterMs !== undefined) earliest = Math.max(earliest, now + Math.min(retryAfterMs, 600_000));
           expect(now + cooldownWaitMs(c, now)).toBeGreaterThanOrEqual(earliest - 1e-6);
           expect(cooldownWaitMs(c, now)).toBeLessThanOrEqual(Math.max(600_000, 15_000 * 1.25));
         }
       }),
     );
+  });
+
+  test("many that left together and are refused together cool down once; what one says of when to come back counts", () => {
+    const random = seededRandom(1);
+    const c = noCooldown();
+    for (let n = 0; n < 30; n += 1) coolDown(c, 1_020 + n, 1_000 + n / 2, undefined, random);
+    expect(c.limitedInARow).toBe(1);
+    expect(c.coolUntilMs).toBeLessThanOrEqual(1_020 + 500);
+    coolDown(c, 1_100, 1_000, 5_000, random);
+    expect([c.limitedInARow, c.coolUntilMs]).toEqual([1, 6_100]);
+    coolDown(c, 6_200, 6_150, undefined, random);
+    expect(c.limitedInARow).toBe(2);
   });
 
   test("without Retry-After: doubling from 400 ms to 15 s within ± 25 %, from the start again after a success", () => {
@@ -161,13 +173,13 @@ describe("cooldown", () => {
         let now = 0;
         for (let n = 1; n <= inRow; n++) {
           const planned = Math.min(400 * 2 ** (n - 1), 15_000);
-          coolDown(c, now, undefined, random);
+          coolDown(c, now, now, undefined, random);
           expect(cooldownWaitMs(c, now)).toBeGreaterThanOrEqual(planned * 0.75 - 1e-6);
           expect(cooldownWaitMs(c, now)).toBeLessThanOrEqual(planned * 1.25 + 1e-6);
           now += 20_000;
         }
         endCooldown(c);
-        coolDown(c, now, undefined, random);
+        coolDown(c, now, now, undefined, random);
         expect(cooldownWaitMs(c, now)).toBeLessThanOrEqual(500 + 1e-6);
       }),
     );
@@ -179,9 +191,9 @@ describe("the one source of randomness", () => {
     fc.assert(
       fc.property(seeds, (seed) => {
         const [one, two] = [seededRandom(seed), seededRandom(seed)];
-        for (let draw = 0; draw < 20; draw++) {
-          const value = one.next();
-          expect(value).toBe(two.next());
+        for (let n = 0; n < 20; n++) {
+          const value = draw(one);
+          expect(value).toBe(draw(two));
           expect(value).toBeGreaterThan(0);
           expect(value).toBeLessThan(1);
         }

@@ -1,6 +1,5 @@
 import { cooldownWaitMs } from "./cooldown.js";
 import { requestsBooked, type StoreClock, tokensBooked } from "./gates/gate.js";
-import { inflightOf } from "./leases.js";
 import { evidenceNow, TRIPS_AT } from "./scheduling/evidence.js";
 import { firstTokenDueMs } from "./scheduling/first-token.js";
 import { successShare } from "./scheduling/health.js";
@@ -27,7 +26,7 @@ export function describeSource(state: ScopeState, source: SourceState, clock: St
     epoch: breaker.epoch,
     openForMs: breaker.state === "open" ? Math.max(0, breaker.openUntilMs - clock.nowMs) : 0,
     probeInFlight: breaker.probeLease !== "",
-    inflight: inflightOf(state.leases, config.name),
+    inflight: state.leases.inflightOf(config.name),
     maxConcurrency: config.maxConcurrency,
     requestsUsed: requestsBooked(source.rules, source.gates, clock),
     tokensUsed: tokensBooked(source.rules, source.gates, clock),
@@ -55,17 +54,19 @@ function describeAdaptive(state: ScopeState, source: SourceState, nowMs: number)
   return {
     window: finiteOrNull(windowInForce(state, source, nowMs)),
     ratePerS: finiteOrNull(rateInForce(state, source, nowMs)),
-    learnedRpm: pacer.learnedRpm || null,
-    learnedTpm: pacer.learnedTpm || null,
+    learnedRpm: knownOrNull(pacer.learnedRpm),
+    learnedTpm: knownOrNull(pacer.learnedTpm),
     lastCutAgoMs: cutAtMs === -Infinity ? null : nowMs - cutAtMs,
     evidence: evidenceNow(evidence, nowMs),
     tripsAt: TRIPS_AT,
     successShare: successShare(health, nowMs),
-    ttftMs: health.ttftMs || null,
-    tpotMs: health.tpotMs || null,
+    ttftMs: knownOrNull(health.ttftMs),
+    tpotMs: knownOrNull(health.tpotMs),
     firstTokenDueMs: state.scheduling.overdue ? firstTokenDueMs(facts) : null,
     ramping: isRamping(source, nowMs),
   };
 }
 
+/** 0 stands for what was never learned. */
+const knownOrNull = (value: number): number | null => (value === 0 ? null : value);
 const finiteOrNull = (value: number): number | null => (Number.isFinite(value) ? value : null);

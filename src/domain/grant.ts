@@ -1,12 +1,11 @@
 import { startProbe } from "./breaker.js";
 import { noteGrant } from "./cooldown.js";
 import { type StoreClock, takeFromGates } from "./gates/gate.js";
-import { addLease, inflightOf } from "./leases.js";
 import { payHedge, payRetry } from "./scheduling/budgets.js";
 import { firstTokenDueMs, hedgeAfterMs } from "./scheduling/first-token.js";
 import { notePacedGrant } from "./scheduling/pacer.js";
 import { poolOf } from "./scheduling/pool.js";
-import type { ScopeState, SourceState, Standing } from "./scope-state.js";
+import { forgetFacts, type ScopeState, type SourceState, type Standing } from "./scope-state.js";
 import { noteTurn } from "./selection.js";
 import type { Grant, Passed, Want } from "./tick.js";
 
@@ -47,18 +46,19 @@ export function grantTo(
     hedgeAfterMs: hedgeAfterMs(poolOf(state, nowMs).ttftMs),
     passedOver: passed,
   };
-  addLease(state.leases, {
+  state.leases.add({
     grant,
     globalWindowId,
     expiresAtMs: nowMs + state.leaseTtlMs,
     startedAtMs: startMs,
-    inflight: inflightOf(state.leases, source.config.name) + 1,
+    inflight: state.leases.inflightOf(source.config.name) + 1,
     promptTokens: want.promptTokens,
     tag: want.tag ?? "",
     retry: want.retry === true,
     overdue: "no",
     ttftMs: 0,
   });
+  if (state.keepsFacts) forgetFacts(state, source);
   return grant;
 }
 

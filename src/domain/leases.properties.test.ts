@@ -1,15 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import {
-  addLease,
-  emptyLeaseBook,
-  expireLeases,
-  inflightOf,
-  nextExpiryMs,
-  nextExpiryOfMs,
-  removeLease,
-  renewLease,
-} from "./leases.js";
+import { MemoryLeases } from "./memory-leases.js";
 
 const TTL_MS = 30_000;
 const SOURCES = ["a", "b"];
@@ -40,37 +31,37 @@ function grantOf(leaseId: string, source: string) {
 test("permits in use are the live leases; each ends once, by removal or by its TTL since the last renewal", () => {
   fc.assert(
     fc.property(fc.array(verb, { maxLength: 100, size: "max" }), (verbs) => {
-      const book = emptyLeaseBook();
+      const book = new MemoryLeases();
       const live = new Map<string, { source: string; expiresAtMs: number }>();
       let now = 0;
       let made = 0;
       for (const v of verbs) {
         if (v.type === "add") {
           const leaseId = `lease-${made++}`;
-          addLease(book, { ...UNUSED, grant: grantOf(leaseId, v.source), expiresAtMs: now + TTL_MS });
+          book.add({ ...UNUSED, grant: grantOf(leaseId, v.source), expiresAtMs: now + TTL_MS });
           live.set(leaseId, { source: v.source, expiresAtMs: now + TTL_MS });
         } else if (v.type === "remove") {
           const leaseId = `lease-${v.pick}`;
-          expect(removeLease(book, leaseId)?.grant.leaseId).toBe(live.has(leaseId) ? leaseId : undefined);
+          expect(book.remove(leaseId)?.grant.leaseId).toBe(live.has(leaseId) ? leaseId : undefined);
           live.delete(leaseId);
         } else if (v.type === "renew") {
           const lease = live.get(`lease-${v.pick}`);
-          expect(renewLease(book, `lease-${v.pick}`, now + TTL_MS)).toBe(lease !== undefined);
+          expect(book.renew(`lease-${v.pick}`, now + TTL_MS)).toBe(lease !== undefined);
           if (lease) lease.expiresAtMs = now + TTL_MS;
         } else {
           now += v.ms;
           const ended = [...live].filter(([, lease]) => lease.expiresAtMs <= now).map(([leaseId]) => leaseId);
           const seen: string[] = [];
-          expireLeases(book, now, (lease) => seen.push(lease.grant.leaseId));
+          book.expire(now, (lease) => seen.push(lease.grant.leaseId));
           expect(seen.sort()).toEqual(ended.sort());
           for (const leaseId of ended) live.delete(leaseId);
         }
         const ends = [...live.values()].map((lease) => lease.expiresAtMs);
-        expect(nextExpiryMs(book)).toBe(ends.length === 0 ? null : Math.min(...ends));
+        expect(book.nextExpiryMs()).toBe(ends.length === 0 ? null : Math.min(...ends));
         for (const source of SOURCES) {
           const own = [...live.values()].filter((lease) => lease.source === source).map((lease) => lease.expiresAtMs);
-          expect(inflightOf(book, source)).toBe(own.length);
-          expect(nextExpiryOfMs(book, source)).toBe(own.length === 0 ? null : Math.min(...own));
+          expect(book.inflightOf(source)).toBe(own.length);
+          expect(book.nextExpiryOfMs(source)).toBe(own.length === 0 ? null : Math.min(...own));
         }
       }
     }),

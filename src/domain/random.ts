@@ -6,31 +6,23 @@ const MODULUS = 2_147_483_647;
 const MULTIPLIER = 16_807;
 
 export interface SeededRandom {
-  /** Uniform in (0, 1). */
-  next(): number;
+  readonly seed: number;
+  /** 0 until the first draw: most ticks draw nothing. */
+  state: number;
 }
 
 export function seededRandom(seed: number): SeededRandom {
-  return new ParkMiller(seed);
+  return { seed, state: 0 };
 }
 
-class ParkMiller implements SeededRandom {
-  readonly #seed: number;
-  /** 0 until the first draw: most ticks draw nothing. */
-  #state = 0;
-
-  constructor(seed: number) {
-    this.#seed = seed;
-  }
-
-  next(): number {
-    if (this.#state === 0) this.#state = (Math.abs(Math.trunc(this.#seed)) % (MODULUS - 1)) + 1;
-    this.#state = (this.#state * MULTIPLIER) % MODULUS;
-    return this.#state / MODULUS;
-  }
+/** Uniform in (0, 1). */
+export function draw(random: SeededRandom): number {
+  if (random.state === 0) random.state = (Math.abs(Math.trunc(random.seed)) % (MODULUS - 1)) + 1;
+  random.state = (random.state * MULTIPLIER) % MODULUS;
+  return random.state / MODULUS;
 }
 
 /** `value` spread by ±`share`, e.g. 0.1 for ±10 %. */
 export function jittered(value: number, share: number, random: SeededRandom): number {
-  return value * (1 - share + 2 * share * random.next());
+  return value * (1 - share + 2 * share * draw(random));
 }

@@ -2,7 +2,7 @@ import type { SourceReason } from "../errors.js";
 import { type BreakerRecord, closedBreaker } from "./breaker.js";
 import { type CooldownRecord, noCooldown } from "./cooldown.js";
 import { emptyGateRecord, type GateRecord, type GateRules, gateRules } from "./gates/gate.js";
-import { emptyLeaseBook, type LeaseBook } from "./leases.js";
+import type { LeaseBook } from "./leases.js";
 import { type BudgetRecord, newBudgets } from "./scheduling/budgets.js";
 import { type EvidenceRecord, noEvidence } from "./scheduling/evidence.js";
 import type { PoolTimes } from "./scheduling/expected-time.js";
@@ -10,7 +10,7 @@ import type { WorkerBook } from "./scheduling/fairness.js";
 import { type GradientRecord, newGradient } from "./scheduling/gradient.js";
 import { type HealthRecord, newHealth } from "./scheduling/health.js";
 import { newPacer, type PacerRecord } from "./scheduling/pacer.js";
-import type { TokenBook } from "./scheduling/token-learning.js";
+import { newTokenBook, type TokenBook } from "./scheduling/token-learning.js";
 import type { BreakerConfig, SchedulingConfig, SelectorName } from "./scope.js";
 import type { LimitConfig, SourceConfig } from "./source.js";
 import type { SourceName } from "./tick.js";
@@ -38,6 +38,31 @@ export interface SourceState {
   /** Order of the last grant, so that equal sources take turns. */
   lastGrant: number;
   lastError: { readonly code: string; readonly message: string } | null;
+  /** Of the tick that runs, while `ScopeState.keepsFacts`. */
+  facts: GateFacts | null;
+  scoreFacts: ScoreFacts | null;
+}
+
+/** What a source's score is made of, for calls of one tag and length. */
+export interface ScoreFacts {
+  readonly tag: string | undefined;
+  readonly maxTokens: number | undefined;
+  /** T. */
+  readonly timeMs: number;
+  /** Share of good attempts. */
+  readonly good: number;
+  /** 1 − u / 2. */
+  readonly idleShare: number;
+}
+
+/** The part of a standing that is alike for all calls: breaker, cooldown and the gates that count no tokens. */
+export interface GateFacts {
+  /** By the breaker: the wait is its own, no gate was asked. */
+  readonly isBlocked: boolean;
+  readonly waitMs: number;
+  readonly reason: SourceReason | null;
+  readonly needsRelease: boolean;
+  readonly probe: boolean;
 }
 
 /** Everything a governor knows of its scope; rules below change it, stores keep it. */
@@ -64,6 +89,8 @@ export interface ScopeState {
   /** Round-robin's common clock: a source that was away does not catch up in one burst. */
   turnFloor: number;
   grantCount: number;
+  /** A tick judges several calls: facts that are alike for all of them are found once. */
+  keepsFacts: boolean;
   /** −Infinity when there never was a success or a first token. */
   lastProgressMs: number;
 }
@@ -80,16 +107,22 @@ export interface ScopeSetup {
   readonly breaker: BreakerConfig;
   readonly selector: SelectorName;
   readonly scheduling: SchedulingConfig;
-  /** By source, in any unit; what has no price counts as the dearest. */
-  readonly prices?: Readonly<Record<SourceName, number>> | undefined;
+  /** By source (price-factors.ts); 1 where one is absent. */
+  readonly priceFactors?: Readonly<Record<SourceName, number>> | undefined;
   readonly leaseTtlMs: number;
 }
 
-export function newScopeState(setup: ScopeSetup, nowMs: number): ScopeState {
+/** `bookOf` gives what was learned of the calls of a model; asked once for each model. */
+export function newScopeState(
+  setup: ScopeSetup,
+  nowMs: number,
+  leases: LeaseBook,
+  bookOf: (model: string) => TokenBook = newTokenBook,
+): ScopeState {
   const sources = new Map<SourceName, SourceState>();
   const tokens = new Map<string, TokenBook>();
   for (const config of setup.sources) {
-    const book = tokens.get(config.model) ?? new Map();
+    const book = tokens.get(config.model) ?? bookOf(config.model);
     tokens.set(config.model, book);
     sources.set(config.name, {
       config,
@@ -103,17 +136,19 @@ export function newScopeState(setup: ScopeSetup, nowMs: number): ScopeState {
       health: newHealth(),
       tokens: book,
       reclosedAtMs: Number.NEGATIVE_INFINITY,
-      priceFactor: priceFactor(setup, config.name),
+      priceFactor: setup.priceFactors?.[config.name] ?? 1,
       turns: 0,
       lastGrant: 0,
       lastError: null,
+      facts: null,
+      scoreFacts: null,
     });
   }
   return {
     sources,
     globalRules: gateRules(setup.global),
     globalGates: emptyGateRecord(),
-    leases: emptyLeaseBook(),
+    leases,
     breaker: setup.breaker,
     selector: setup.selector,
     scheduling: setup.scheduling,
@@ -127,16 +162,26 @@ export function newScopeState(setup: ScopeSetup, nowMs: number): ScopeState {
     leaseTtlMs: setup.leaseTtlMs,
     turnFloor: 0,
     grantCount: 0,
+    keepsFacts: false,
     lastProgressMs: Number.NEGATIVE_INFINITY,
   };
 }
 
-/** Once for each source: the rules themselves know no power function. */
-function priceFactor({ prices = {}, scheduling }: ScopeSetup, name: SourceName): number {
-  const known = Object.values(prices).filter((price) => price > 0);
-  if (scheduling.priceWeight === 0 || known.length === 0) return 1;
-  const price = prices[name] ?? Math.max(...known);
-  return Math.max(1, price / Math.min(...known)) ** scheduling.priceWeight;
+/** From here on, until `keepsFacts` ends, what a source's gates say is found once. */
+export function keepFacts(state: ScopeState): void {
+  state.keepsFacts = true;
+  for (const source of state.sources.values()) {
+    source.facts = null;
+    source.scoreFacts = null;
+  }
+}
+
+/** A grant changes what its own gates say, and with limits over all sources what everybody's say. */
+export function forgetFacts(state: ScopeState, source: SourceState): void {
+  const { limits } = state.globalRules;
+  source.facts = null;
+  source.scoreFacts = null;
+  if (limits.maxConcurrency > 0 || limits.rpm > 0) for (const other of state.sources.values()) other.facts = null;
 }
 
 /** How one candidate stands for one want. `waitMs` 0 = may start now; Infinity = never (larger than the token limit). */

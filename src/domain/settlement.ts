@@ -1,6 +1,6 @@
 import { forceOpen, handBackProbe, isCurrent } from "./breaker.js";
 import { type StoreClock, settleGates } from "./gates/gate.js";
-import { expireLeases, type Lease, removeLease } from "./leases.js";
+import type { Lease } from "./leases.js";
 import type { SeededRandom } from "./random.js";
 import { applyAttempt, coolAfter, hearFirstToken, hearOverdue } from "./scheduling/evidence-flow.js";
 import { learnFrom } from "./scheduling/learning.js";
@@ -32,7 +32,7 @@ const APPLIED: SettleEffect = { ...RELEASED, applied: true };
 
 /** Ends one attempt: permit, tokens, learning and breaker in one step. Once only: a second settle finds no lease. */
 export function settle(state: ScopeState, s: Settle, clock: StoreClock, random: SeededRandom): SettleEffect {
-  const lease = removeLease(state.leases, s.leaseId);
+  const lease = state.leases.remove(s.leaseId);
   if (lease === undefined) return NO_EFFECT;
   const { nowMs } = clock;
   if (lease.retry) state.retriesInFlight -= 1;
@@ -84,7 +84,7 @@ function teach(
 
 /** Evidence during an attempt. */
 export function hear(state: ScopeState, v: Verdict, clock: StoreClock, random: SeededRandom): SettleEffect {
-  const lease = state.leases.byId.get(v.leaseId);
+  const lease = state.leases.get(v.leaseId);
   if (lease === undefined) return NO_EFFECT;
   const { nowMs } = clock;
   const source = state.sources.get(lease.grant.source)!;
@@ -102,7 +102,7 @@ export function hear(state: ScopeState, v: Verdict, clock: StoreClock, random: S
 /** Permits of dead workers come back; a probe among them ends with its lease. Returns how many. */
 export function reclaimExpired(state: ScopeState, clock: StoreClock): number {
   let count = 0;
-  expireLeases(state.leases, clock.nowMs, (lease) => {
+  state.leases.expire(clock.nowMs, (lease) => {
     handBackProbe(state.sources.get(lease.grant.source)!.breaker, lease.grant.leaseId);
     if (lease.retry) state.retriesInFlight -= 1;
     count += 1;

@@ -147,6 +147,22 @@ export interface Passed {
   readonly lastError?: { readonly code: string; readonly message: string };
 }
 
+/**
+ * Something changed that may let a waiting call go (`capacity`, `state`), or that grants not started yet must know
+ * (`state`, `cooling`).
+ */
+export interface GovernorEvent {
+  readonly type: "capacity" | "state" | "cooling";
+  readonly source: string;
+  /** Only this worker need ask; absent = all. */
+  readonly worker?: string;
+  /**
+   * The breaker opened on evidence: attempts of this source without a first token that are older than this give up
+   * (spec 10 §4 "Evacuation"). Absent = nobody does.
+   */
+  readonly evacuateAfterMs?: number;
+}
+
 export type BreakerState = "closed" | "open" | "half_open";
 
 export interface SourceSnapshot {

@@ -1,22 +1,6 @@
-import type { ScopeSnapshot, TickBatch, TickReply } from "../domain/tick.js";
+import type { GovernorEvent, ScopeSnapshot, TickBatch, TickReply } from "../domain/tick.js";
 
 export type * from "../domain/tick.js";
-
-/**
- * Something changed that may let a waiting call go (`capacity`, `state`), or that grants not started yet must know
- * (`state`, `cooling`).
- */
-export interface GovernorEvent {
-  readonly type: "capacity" | "state" | "cooling";
-  readonly source: string;
-  /** Only this worker need ask; absent = all. */
-  readonly worker?: string;
-  /**
-   * The breaker opened on evidence: attempts of this source without a first token that are older than this give up
-   * (spec 10 §4 "Evacuation"). Absent = nobody does.
-   */
-  readonly evacuateAfterMs?: number;
-}
 
 /**
  * The one place where admission is decided and booked (ADR "one Governor port"). One call is one atomic step:

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { seededRandom } from "../random.js";
+import { draw, seededRandom } from "../random.js";
 import { decayFactor } from "./decay.js";
 import {
   addEvidence,
@@ -17,7 +17,7 @@ function callsToTrip(failShare: number, seed: number, most: number): number {
   const random = seededRandom(seed);
   const e = noEvidence();
   for (let n = 1; n <= most; n += 1) {
-    const kind: EvidenceKind = random.next() < failShare ? "failure" : "success";
+    const kind: EvidenceKind = draw(random) < failShare ? "failure" : "success";
     if (addEvidence(e, kind, 0, n * 10)) return n;
   }
   return Infinity;

@@ -1,4 +1,4 @@
-import { type HealthRecord, successShare } from "./health.js";
+import type { HealthRecord } from "./health.js";
 
 /** How long an attempt, and a success, are expected to take (spec 10 §5). */
 
@@ -14,8 +14,9 @@ export interface PoolTimes {
 
 /** T: first token and the rest of the answer. What a source has not shown yet is taken from its pool. */
 export function attemptTimeMs(h: HealthRecord, pool: PoolTimes, outTokens: number | null): number {
-  const ttftMs = h.ttftMs || pool.ttftMs || UNKNOWN_TTFT_MS;
-  const tpotMs = h.tpotMs || pool.tpotMs;
+  const poolTtftMs = pool.ttftMs > 0 ? pool.ttftMs : UNKNOWN_TTFT_MS;
+  const ttftMs = h.ttftMs > 0 ? h.ttftMs : poolTtftMs;
+  const tpotMs = h.tpotMs > 0 ? h.tpotMs : pool.tpotMs;
   return ttftMs + (outTokens ?? UNKNOWN_OUT_TOKENS) * tpotMs;
 }
 
@@ -30,7 +31,6 @@ export function isMeasured(h: HealthRecord, nowMs: number): boolean {
 }
 
 /** E: with the failures that are to be expected before the success, and the wait before the start. */
-export function successTimeMs(h: HealthRecord, timeMs: number, waitMs: number, nowMs: number): number {
-  const good = successShare(h, nowMs);
+export function successTimeMs(h: HealthRecord, good: number, timeMs: number, waitMs: number): number {
   return timeMs + ((1 - good) / good) * Math.max(h.failMs, timeMs) + waitMs;
 }

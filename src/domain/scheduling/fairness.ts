@@ -137,5 +137,6 @@ function goesFirst(a: WorkerRecord, b: WorkerRecord, isLowerTurn: boolean): bool
 }
 
 function forgetSilent(book: WorkerBook, nowMs: number): void {
-  for (const [name, worker] of book) if (nowMs - worker.lastVisitMs > FORGET_MS) book.delete(name);
+  // Over a copy: in the Lua twin a deletion ends the walk through what is deleted from.
+  for (const [name, worker] of [...book]) if (nowMs - worker.lastVisitMs > FORGET_MS) book.delete(name);
 }

@@ -1,5 +1,5 @@
 import { gateRules } from "../gates/gate.js";
-import { inflightOf, type Lease } from "../leases.js";
+import type { Lease } from "../leases.js";
 import type { ScopeState, SourceState } from "../scope-state.js";
 import type { Settle } from "../tick.js";
 import { earn } from "./budgets.js";
@@ -38,7 +38,7 @@ export function learnFirstToken(state: ScopeState, { health }: SourceState, ttft
 function growWindow(state: ScopeState, source: SourceState, lease: Lease, s: Settle, nowMs: number): void {
   const { pacer, gradient, config } = source;
   if (config.maxConcurrency > 0) return;
-  const inflight = inflightOf(state.leases, config.name) + 1;
+  const inflight = state.leases.inflightOf(config.name) + 1;
   growStartWindow(pacer, config, inflight);
   if (s.tpotMs === undefined || s.tpotMs <= 0) return;
   const share = gradientShare(gradient, s.tpotMs, nowMs);

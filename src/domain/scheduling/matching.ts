@@ -63,7 +63,7 @@ export function betterFitting(
 function standingFor(state: ScopeState, source: SourceState, want: Want, clock: StoreClock): Standing | null {
   const { name } = source.config;
   if (!want.candidates.includes(name) || want.failedHere.includes(name) || want.ordered === true) return null;
-  if (want.hedge === true || state.leases.byId.has(want.leaseId)) return null;
+  if (want.hedge === true || state.leases.get(want.leaseId) !== undefined) return null;
   if (want.retry === true && state.scheduling.retryBudget && !mayRetry(state.budgets, state.retriesInFlight))
     return null;
   const standing = standingOf(state, source, want, clock);

@@ -37,6 +37,6 @@ function measurePool(state: ScopeState, nowMs: number): Pool {
 function median(values: number[]): number {
   if (values.length === 0) return 0;
   values.sort((a, b) => a - b);
-  const middle = values.length >> 1;
+  const middle = Math.floor(values.length / 2);
   return values.length % 2 === 1 ? values[middle]! : (values[middle - 1]! + values[middle]!) / 2;
 }

@@ -10,12 +10,27 @@ export interface TokenRecord {
   outDeviation: number;
 }
 
-export type TokenBook = Map<string, TokenRecord>;
+export interface TokenBook {
+  get(tag: string): TokenRecord | undefined;
+  add(tag: string, record: TokenRecord): void;
+}
 
 const ALPHA = 0.05;
 /** Before so many samples the estimate stays what it was. */
 const LEAST_SAMPLES = 20;
-const MOST_RECORDS = 4_096;
+/** Tags are the caller's: one a call must not fill a store. */
+export const MOST_TOKEN_RECORDS = 4_096;
+
+export function newTokenBook(): TokenBook {
+  const records = new Map<string, TokenRecord>();
+  return {
+    get: (tag) => records.get(tag),
+    add(tag, record) {
+      if (records.size >= MOST_TOKEN_RECORDS) for (const oldest of records.keys()) if (records.delete(oldest)) break;
+      records.set(tag, record);
+    },
+  };
+}
 
 /** null while too little is known. */
 export function learnedTokens(
@@ -46,9 +61,7 @@ export function learnTokens(
   if (!Number.isFinite(ratio) || !Number.isFinite(actualOut) || ratio < 0 || actualOut < 0) return;
   const known = book.get(tag);
   if (known === undefined) {
-    // Tags are the caller's: one a call must not fill the memory.
-    if (book.size >= MOST_RECORDS) for (const oldest of book.keys()) if (book.delete(oldest)) break;
-    book.set(tag, { samples: 1, inRatio: ratio, outTokens: actualOut, inDeviation: 0, outDeviation: 0 });
+    book.add(tag, { samples: 1, inRatio: ratio, outTokens: actualOut, inDeviation: 0, outDeviation: 0 });
     return;
   }
   // A true mean at first: the very first call must not weigh for long.

@@ -124,7 +124,7 @@ export const scriptArbitrary: fc.Arbitrary<Script> = fc.record({
 export interface GovernorPropertyOptions {
   readonly test: GovernorContractOptions["test"];
   readonly makeBackend: GovernorContractOptions["makeBackend"];
-  /** Default 300. */
+  /** Random scripts a property. Default 300; a store behind a network needs its time for each. */
   readonly runs?: number;
   /** Fixed seed, for repeating a run. */
   readonly seed?: number;

@@ -1,0 +1,96 @@
+import type { ScopeSetup } from "../../domain/scope-state.js";
+import type { SourceConfig } from "../../domain/source.js";
+import type { GovernorEvent, Grant, Passed, Refusal, SourceSnapshot, TickBatch, TickReply } from "../../domain/tick.js";
+
+/** How a tick travels to the script and back: JSON, in which Lua knows neither null nor an empty list. */
+
+/** What the rules read of a source: addresses, keys and the like never leave this process. */
+const RULE_FIELDS = [
+  "name",
+  "model",
+  "priority",
+  "weight",
+  "maxConcurrency",
+  "rpm",
+  "tpm",
+  "limitRule",
+  "strict",
+  "burstS",
+  "burstTokensS",
+  "estTokens",
+  "tpmCharge",
+  "ttftTimeoutMs",
+] as const satisfies readonly (keyof SourceConfig)[];
+
+export function setupText(setup: ScopeSetup): string {
+  const sources = setup.sources.map((source) => Object.fromEntries(RULE_FIELDS.map((field) => [field, source[field]])));
+  return JSON.stringify({ ...setup, sources }, withoutNothing);
+}
+
+export function batchText(batch: TickBatch): string {
+  return JSON.stringify(batch, withoutNothing);
+}
+
+/** What is absent is nil in Lua; null would be something. */
+function withoutNothing(_key: string, value: unknown): unknown {
+  if (value === null) return undefined;
+  return typeof value === "number" && !Number.isFinite(value) ? undefined : value;
+}
+
+type Loose<T> = { readonly [Field in keyof T]?: T[Field] | undefined };
+
+function listOf<T>(value: readonly T[] | undefined): readonly T[] {
+  return Array.isArray(value) ? value : [];
+}
+
+export interface TickAnswer {
+  readonly reply: TickReply;
+  readonly events: readonly GovernorEvent[];
+}
+
+export function readTickAnswer(text: string): TickAnswer {
+  const { reply = {}, events } = JSON.parse(text) as { reply?: Loose<TickReply>; events?: GovernorEvent[] };
+  return {
+    reply: {
+      grants: listOf(reply.grants).map(grantOf),
+      refusals: listOf(reply.refusals).map(refusalOf),
+      hintMs: reply.hintMs ?? null,
+      applied: listOf(reply.applied),
+    },
+    events: listOf(events),
+  };
+}
+
+function grantOf(grant: Grant): Grant {
+  const { windowId = null, firstTokenDueMs = null, hedgeAfterMs = null } = grant as Loose<Grant>;
+  return { ...grant, windowId, firstTokenDueMs, hedgeAfterMs, passedOver: passedOf(grant.passedOver) };
+}
+
+function refusalOf(refusal: Refusal): Refusal {
+  return { ...refusal, passedOver: passedOf(refusal.passedOver) };
+}
+
+function passedOf(passed: readonly Passed[] | undefined): readonly Passed[] {
+  return listOf(passed);
+}
+
+type Described = Loose<SourceSnapshot> & SourceSnapshot;
+
+export function readSources(sources: readonly SourceSnapshot[]): SourceSnapshot[] {
+  return listOf(sources).map((source: Described) => {
+    const { adaptive } = source;
+    const described = { ...source, lastError: source.lastError ?? null, passedOver: source.passedOver ?? null };
+    if (adaptive === undefined) return described;
+    const known = {
+      window: adaptive.window ?? null,
+      ratePerS: adaptive.ratePerS ?? null,
+      learnedRpm: adaptive.learnedRpm ?? null,
+      learnedTpm: adaptive.learnedTpm ?? null,
+      lastCutAgoMs: adaptive.lastCutAgoMs ?? null,
+      ttftMs: adaptive.ttftMs ?? null,
+      tpotMs: adaptive.tpotMs ?? null,
+      firstTokenDueMs: adaptive.firstTokenDueMs ?? null,
+    };
+    return { ...described, adaptive: { ...adaptive, ...known } };
+  });
+}

@@ -1,0 +1,241 @@
+import type { Lease, LeaseBook } from "../../../domain/leases.js";
+import { GRANTS_KEY, LEASES_KEY, sourceLeasesKey } from "./keys.js";
+
+/** Most leases one tick reclaims; the rest are found by the next one. */
+const MOST_RECLAIMED = 256;
+
+/**
+ * The lease book on sorted sets by expiry (one for the scope, one a source) and a hash of the leases themselves. Reads when
+ * asked, writes nothing before `save`: a tick that fails has changed nothing.
+ */
+export class LeaseStore implements LeaseBook {
+  /** What this tick has looked at; false = not live. */
+  private readonly known: Record<string, Lease | false> = {};
+  private readonly packed: Record<string, string> = {};
+  /** Leases whose place in the sorted sets is no longer the stored one. */
+  private readonly moved: Record<string, Lease> = {};
+  private readonly counts: Record<string, number> = {};
+  private movedCount = 0;
+  private readonly reclaimed: string[] = [];
+  private readonly dropped: Lease[] = [];
+  private readonly sourceKeys: Record<string, string> = {};
+  /** Sources a lease of which was looked at, given or taken in this tick. */
+  readonly touched: Record<string, boolean> = {};
+
+  constructor(
+    private readonly prefix: string,
+    private readonly nowMs: number,
+    private readonly sources: readonly string[],
+  ) {
+    for (const source of sources) this.sourceKeys[source] = sourceLeasesKey(source);
+  }
+
+  /** Reads all that this tick will ask for, in one command. */
+  prefetch(leaseIds: readonly string[]): void {
+    inParts(leaseIds, (part) => {
+      const found = redis.call("HMGET", this.prefix + GRANTS_KEY, ...part) as (string | false)[];
+      for (let n = 0; n < part.length; n += 1) this.keep(part[n]!, found[n]!);
+    });
+  }
+
+  get(leaseId: string): Lease | undefined {
+    let known = this.known[leaseId];
+    if (known === undefined) {
+      this.keep(leaseId, redis.call("HGET", this.prefix + GRANTS_KEY, leaseId) as string | false);
+      known = this.known[leaseId];
+    }
+    return known === undefined || known === false ? undefined : known;
+  }
+
+  count(): number {
+    return this.countOf(LEASES_KEY);
+  }
+
+  inflightOf(source: string): number {
+    return this.countOf(this.sourceKeys[source]!);
+  }
+
+  add(lease: Lease): void {
+    this.known[lease.grant.leaseId] = lease;
+    this.touched[lease.grant.source] = true;
+    this.move(lease.grant.leaseId, lease);
+    this.changeCounts(lease, 1);
+  }
+
+  remove(leaseId: string): Lease | undefined {
+    const lease = this.get(leaseId);
+    if (lease === undefined) return undefined;
+    this.drop(lease);
+    return lease;
+  }
+
+  renew(leaseId: string, expiresAtMs: number): boolean {
+    const lease = this.get(leaseId);
+    if (lease === undefined) return false;
+    lease.expiresAtMs = expiresAtMs;
+    this.move(leaseId, lease);
+    return true;
+  }
+
+  expire(nowMs: number, onExpired: (lease: Lease) => void): void {
+    const ended = redis.call(
+      "ZRANGEBYSCORE",
+      this.prefix + LEASES_KEY,
+      "-inf",
+      score(nowMs),
+      "LIMIT",
+      0,
+      MOST_RECLAIMED,
+    ) as string[];
+    for (const leaseId of ended) {
+      this.reclaimed.push(leaseId);
+      const packed = redis.call("HGET", this.prefix + GRANTS_KEY, leaseId);
+      this.known[leaseId] = false;
+      const lease = typeof packed === "string" ? (cmsgpack.unpack(packed) as Lease) : undefined;
+      // A process of another configuration may hold permits of sources that are unknown here.
+      if (lease === undefined || this.sourceKeys[lease.grant.source] === undefined) continue;
+      this.touched[lease.grant.source] = true;
+      onExpired(lease);
+    }
+  }
+
+  nextExpiryMs(): number | null {
+    return this.nextOf(LEASES_KEY, "");
+  }
+
+  nextExpiryOfMs(source: string): number | null {
+    return this.nextOf(this.sourceKeys[source]!, source);
+  }
+
+  /** Writes what changed. `ttlMs`: how long the keys outlive the last tick. */
+  save(ttlMs: number): void {
+    const all = this.prefix + LEASES_KEY;
+    const grants = this.prefix + GRANTS_KEY;
+    const gone: string[] = [];
+    const kept: (string | number)[] = [];
+    for (const leaseId of this.reclaimed) gone.push(leaseId);
+    if (gone.length > 0) {
+      for (const source of this.sources) {
+        redis.call("ZREMRANGEBYSCORE", this.prefix + this.sourceKeys[source]!, "-inf", score(this.nowMs));
+      }
+    }
+    // First, since an id may come back in the same tick, at another source.
+    for (const { grant } of this.dropped)
+      redis.call("ZREM", this.prefix + this.sourceKeys[grant.source]!, grant.leaseId);
+    for (const leaseId in this.moved) {
+      const lease = this.moved[leaseId]!;
+      const own = this.prefix + this.sourceKeys[lease.grant.source]!;
+      if (this.known[leaseId] === false) {
+        gone.push(leaseId);
+      } else {
+        const expiry = score(lease.expiresAtMs);
+        kept.push(expiry);
+        kept.push(leaseId);
+        redis.call("ZADD", own, expiry, leaseId);
+        redis.call("PEXPIRE", own, ttlMs);
+      }
+    }
+    inParts(gone, (part) => {
+      redis.call("ZREM", all, ...part);
+      redis.call("HDEL", grants, ...part);
+    });
+    inParts(kept, (part) => redis.call("ZADD", all, ...part));
+    const changed = this.changedLeases();
+    inParts(changed, (part) => redis.call("HSET", grants, ...part));
+    if (kept.length + changed.length === 0) return;
+    redis.call("PEXPIRE", all, ttlMs);
+    redis.call("PEXPIRE", grants, ttlMs);
+  }
+
+  private changedLeases(): string[] {
+    const changed: string[] = [];
+    for (const leaseId in this.known) {
+      const lease = this.known[leaseId]!;
+      if (lease === false) continue;
+      const packed = cmsgpack.pack(lease);
+      if (packed === this.packed[leaseId]) continue;
+      changed.push(leaseId);
+      changed.push(packed);
+    }
+    return changed;
+  }
+
+  private keep(leaseId: string, packed: string | false): void {
+    this.known[leaseId] = false;
+    if (typeof packed !== "string") return;
+    const lease = cmsgpack.unpack(packed) as Lease;
+    if (lease.expiresAtMs <= this.nowMs || this.sourceKeys[lease.grant.source] === undefined) return;
+    this.touched[lease.grant.source] = true;
+    this.known[leaseId] = lease;
+    this.packed[leaseId] = packed;
+  }
+
+  private drop(lease: Lease): void {
+    this.known[lease.grant.leaseId] = false;
+    this.dropped.push(lease);
+    this.move(lease.grant.leaseId, lease);
+    this.changeCounts(lease, -1);
+  }
+
+  private move(leaseId: string, lease: Lease): void {
+    if (this.moved[leaseId] === undefined) this.movedCount += 1;
+    this.moved[leaseId] = lease;
+  }
+
+  /** By expiry: what nobody removed in time is over all the same. */
+  private countOf(key: string): number {
+    const known = this.counts[key];
+    if (known !== undefined) return known;
+    const stored = tonumber(redis.call("ZCOUNT", this.prefix + key, `(${score(this.nowMs)}`, "+inf")) ?? 0;
+    this.counts[key] = stored;
+    return stored;
+  }
+
+  private changeCounts(lease: Lease, by: number): void {
+    const own = this.sourceKeys[lease.grant.source]!;
+    this.counts[LEASES_KEY] = this.countOf(LEASES_KEY) + by;
+    this.counts[own] = this.countOf(own) + by;
+  }
+
+  private nextOf(key: string, source: string): number | null {
+    let next: number | null = null;
+    const stored = redis.call(
+      "ZRANGEBYSCORE",
+      this.prefix + key,
+      `(${score(this.nowMs)}`,
+      "+inf",
+      "WITHSCORES",
+      "LIMIT",
+      0,
+      this.movedCount + 1,
+    ) as string[];
+    for (let at = 0; at < stored.length; at += 2) {
+      if (this.moved[stored[at]!] !== undefined) continue;
+      next = tonumber(stored[at + 1]) ?? null;
+      break;
+    }
+    for (const leaseId in this.moved) {
+      const lease = this.known[leaseId]!;
+      if (lease === false || (source !== "" && lease.grant.source !== source)) continue;
+      if (next === null || lease.expiresAtMs < next) next = lease.expiresAtMs;
+    }
+    return next;
+  }
+}
+
+/** Lua hands only some thousand arguments to a function; even, since some lists hold pairs. */
+const MOST_ARGUMENTS = 1_000;
+
+function inParts<T>(list: readonly T[], use: (part: readonly T[]) => void): void {
+  if (list.length === 0) return;
+  if (list.length <= MOST_ARGUMENTS) {
+    use(list);
+    return;
+  }
+  for (let from = 0; from < list.length; from += MOST_ARGUMENTS) use(list.slice(from, from + MOST_ARGUMENTS));
+}
+
+/** Every bit of a double. */
+export function score(moment: number): string {
+  return formatted("%.17g", moment);
+}

@@ -1,0 +1,77 @@
+import { describeScope, describeSource } from "../../../domain/description.js";
+import type { StoreClock } from "../../../domain/gates/gate.js";
+import type { ScopeSetup } from "../../../domain/scope-state.js";
+import { reclaimExpired } from "../../../domain/settlement.js";
+import type { GovernorEvent, TickBatch } from "../../../domain/tick.js";
+import { runTick } from "../../../domain/tick-rules.js";
+import { loadScope } from "./scope-store.js";
+
+/**
+ * The script of the governor on Redis. ARGV: what to do, the common beginning of the keys, the configuration, the batch,
+ * and a moment instead of the server's clock (tests alone).
+ */
+const [verb, prefix, configuration, input, moment] = ARGV as [string, string, string, string, string];
+
+/** Everything a scope remembers is younger than this. */
+const KEYS_OUTLIVE_MS = 86_400_000;
+
+/** Under any other beginning the clock is the server's, whatever a caller says. */
+const TEST_PREFIX = "pgw-test:";
+
+function storeClock(): StoreClock {
+  const given = prefix.startsWith(TEST_PREFIX) ? tonumber(moment) : undefined;
+  if (given !== undefined) return { nowMs: given, wallMs: given };
+  const [seconds, microseconds] = redis.call("TIME") as [string, string];
+  const nowMs = tonumber(seconds)! * 1_000 + tonumber(microseconds)! / 1_000;
+  return { nowMs, wallMs: nowMs };
+}
+
+/**
+ * Tells the others; the process that ticked hears of it in the answer. A permit that came back while nobody is known to wait
+ * is news for nobody: who comes later asks by itself.
+ */
+function publish(events: readonly GovernorEvent[], worker: string, fairness: boolean): void {
+  for (const event of events) {
+    const isForNobody = event.type === "capacity" && event.source !== "*" && event.worker === undefined && fairness;
+    if (isForNobody || event.worker === worker) continue;
+    const channel = event.worker === undefined ? "ev" : `wake:${event.worker}`;
+    redis.call("PUBLISH", prefix + channel, cjson.encode({ from: worker, event }));
+  }
+}
+
+function leaseIdsOf({ settles, verdicts, renew, wants }: TickBatch): string[] {
+  const leaseIds: string[] = [];
+  for (const { leaseId } of settles) leaseIds.push(leaseId);
+  for (const { leaseId } of verdicts) leaseIds.push(leaseId);
+  for (const leaseId of renew) leaseIds.push(leaseId);
+  for (const { leaseId } of wants) leaseIds.push(leaseId);
+  return leaseIds;
+}
+
+function tick(setup: ScopeSetup, clock: StoreClock): string {
+  const batch = cjson.decode(input) as TickBatch;
+  const { state, leases, save } = loadScope(prefix, setup, clock.nowMs);
+  leases.prefetch(leaseIdsOf(batch));
+  const { reply, events } = runTick(state, batch, clock);
+  save(KEYS_OUTLIVE_MS);
+  publish(events, batch.worker, setup.scheduling.fairness);
+  return cjson.encode({ reply, events });
+}
+
+function snapshot(setup: ScopeSetup, clock: StoreClock): string {
+  const { state } = loadScope(prefix, setup, clock.nowMs);
+  reclaimExpired(state, clock);
+  const sources: unknown[] = [];
+  for (const [, source] of state.sources) sources.push(describeSource(state, source, clock));
+  return cjson.encode({ ...describeScope(state), sources });
+}
+
+function progressAge(setup: ScopeSetup, clock: StoreClock): string {
+  const { state } = loadScope(prefix, setup, clock.nowMs);
+  return state.lastProgressMs === Number.NEGATIVE_INFINITY ? "" : `${clock.nowMs - state.lastProgressMs}`;
+}
+
+const clock = storeClock();
+const setup = cjson.decode(configuration) as ScopeSetup;
+export const answer =
+  verb === "tick" ? tick(setup, clock) : verb === "snapshot" ? snapshot(setup, clock) : progressAge(setup, clock);

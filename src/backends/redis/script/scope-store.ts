@@ -1,0 +1,93 @@
+import { gateRules } from "../../../domain/gates/gate.js";
+import { lowerLimit } from "../../../domain/scheduling/pacer.js";
+import { newScopeState, type ScopeSetup, type ScopeState, type SourceState } from "../../../domain/scope-state.js";
+import { SCOPE_FIELD, STATE_KEY } from "./keys.js";
+import { flattenScope, flattenSource, LAYOUT_VERSION, restoreScope, restoreSource, type Values } from "./layout.js";
+import { LeaseStore } from "./lease-store.js";
+import { SizeStore } from "./size-store.js";
+import { loadWorkers, saveWorkers } from "./worker-store.js";
+
+/** The state of a scope during one tick, and what it takes to write it back. */
+export interface LoadedScope {
+  readonly state: ScopeState;
+  readonly leases: LeaseStore;
+  save(ttlMs: number): void;
+}
+
+/** Reads everything a tick may look at. What another version, or somebody else, has written counts as never written. */
+export function loadScope(prefix: string, setup: ScopeSetup, nowMs: number): LoadedScope {
+  const names = setup.sources.map((source) => source.name);
+  const leases = new LeaseStore(prefix, nowMs, names);
+  const sizes = new SizeStore(prefix);
+  const state = newScopeState(setup, nowMs, leases, (model) => sizes.bookOf(model));
+  const stored = readState(prefix, names);
+  for (const [name, source] of state.sources) {
+    const packed = stored[name];
+    if (packed !== undefined) restoreKnown(packed, (values) => restoreSource(source, values));
+    applyLearnedLimits(source);
+  }
+  const scope = stored[SCOPE_FIELD];
+  if (scope !== undefined) restoreKnown(scope, (values) => restoreScope(state, values));
+  const workers: Record<string, string> = {};
+  if (setup.scheduling.fairness)
+    for (const [name, worker] of loadWorkers(prefix, workers)) state.workers.set(name, worker);
+  return {
+    state,
+    leases,
+    save(ttlMs) {
+      saveState(prefix, state, leases.touched, stored, ttlMs);
+      leases.save(ttlMs);
+      sizes.save(ttlMs);
+      if (setup.scheduling.fairness) saveWorkers(prefix, state.workers, workers, ttlMs);
+    },
+  };
+}
+
+function readState(prefix: string, names: readonly string[]): Record<string, string> {
+  const fields = [SCOPE_FIELD, ...names];
+  const values = redis.call("HMGET", prefix + STATE_KEY, ...fields) as (string | false)[];
+  const stored: Record<string, string> = {};
+  for (let n = 0; n < fields.length; n += 1) {
+    const value = values[n];
+    if (typeof value === "string") stored[fields[n]!] = value;
+  }
+  return stored;
+}
+
+function restoreKnown(packed: string, put: (values: Values) => void): void {
+  let values: Values = [];
+  attempt(() => {
+    values = cmsgpack.unpack(packed) as Values;
+  });
+  if (type(values) === "table" && values[0] === LAYOUT_VERSION) put(values);
+}
+
+/** Limits that headers told are kept with the pacer; the rates follow from them. */
+function applyLearnedLimits(source: SourceState): void {
+  const { config, pacer } = source;
+  if (pacer.learnedRpm === 0 && pacer.learnedTpm === 0) return;
+  const rpm = lowerLimit(config.rpm, pacer.learnedRpm);
+  const tpm = lowerLimit(config.tpm, pacer.learnedTpm);
+  source.rules = gateRules({ ...config, rpm, tpm });
+}
+
+/** Whatever changes a source comes with a lease of it. */
+function saveState(
+  prefix: string,
+  state: ScopeState,
+  touched: Record<string, boolean>,
+  stored: Record<string, string>,
+  ttlMs: number,
+): void {
+  const key = prefix + STATE_KEY;
+  const changed: string[] = [];
+  for (const name in touched) {
+    const packed = cmsgpack.pack(flattenSource(state.sources.get(name)!));
+    if (packed !== stored[name]) changed.push(name, packed);
+  }
+  const scope = cmsgpack.pack(flattenScope(state));
+  if (scope !== stored[SCOPE_FIELD]) changed.push(SCOPE_FIELD, scope);
+  if (changed.length === 0) return;
+  redis.call("HSET", key, ...changed);
+  redis.call("PEXPIRE", key, ttlMs);
+}

@@ -1,0 +1,42 @@
+import type { RedisClient } from "./client.js";
+
+/** A connection that listens; a client in this state can do nothing else, so it is a copy. */
+export interface Subscriber {
+  /** Kept through reconnections. Failures are silent: the client tries again by itself. */
+  subscribe(channel: string): void;
+  close(): void;
+}
+
+interface SubscribingClient extends RedisClient {
+  duplicate(...args: unknown[]): SubscribingClient;
+  subscribe(...channels: string[]): Promise<unknown>;
+}
+
+export function openSubscriber(client: RedisClient, hear: (text: string) => void): Subscriber {
+  const channels = new Set<string>();
+  let own: SubscribingClient | null = null;
+  const subscribeAll = (): void => {
+    if (channels.size > 0) own?.subscribe(...channels).catch(() => {});
+  };
+  const open = (): SubscribingClient => {
+    const copy = (client as SubscribingClient).duplicate();
+    copy.on("message", ((_channel: string, text: string) => hear(text)) as never);
+    copy.on("ready", subscribeAll);
+    // An error nobody listens to would end the process; the governor's own connection tells of it.
+    copy.on("error", () => {});
+    copy.connect().catch(() => {});
+    return copy;
+  };
+  return {
+    subscribe(channel) {
+      channels.add(channel);
+      if (own === null) own = open();
+      else if (own.status === "ready") own.subscribe(channel).catch(() => {});
+    },
+    close() {
+      own?.disconnect();
+      own = null;
+      channels.clear();
+    },
+  };
+}
