@@ -10,7 +10,7 @@ import { sampleOpen, sampleRecord } from "../src/testing/contracts/recorder.js";
 import { type SimulatedProvider, startSimulatedProvider } from "../src/testing/provider/server.js";
 import { fakeTerminal, makeFolder, sourceEnv, startCli } from "./cli-harness.js";
 import { createDatabase, onConnection, type TestDatabase } from "./services/database.js";
-import { sharedPostgres } from "./services/shared.js";
+import { sharedPostgres } from "./services/shared-postgres.js";
 
 /** Telemetry in PostgreSQL from end to end: environment, file and code; what the commands write, and read back. */
 

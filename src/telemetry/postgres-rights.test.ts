@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createDatabase, onConnection, type TestDatabase } from "../../test/services/database.js";
-import { sharedPostgres } from "../../test/services/shared.js";
+import { sharedPostgres } from "../../test/services/shared-postgres.js";
 import { sampleOpen, sampleRecord } from "../testing/contracts/recorder.js";
 import type { RecorderProblem } from "./late-recorder.js";
 import { PostgresRecorder } from "./postgres.js";
