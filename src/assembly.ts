@@ -1,4 +1,5 @@
 import { MemoryGovernor } from "./backends/memory/governor.js";
+import { RedisGovernor } from "./backends/redis/governor.js";
 import { createSystemRuntime } from "./backends/system.js";
 import type { CallLifetime } from "./clients/call-lifetime.js";
 import { processEnv, proxyEnvOf } from "./config/env.js";
@@ -63,10 +64,11 @@ export class Assembly<Transport extends { close(): Promise<void> }> implements C
     const runtime = options.runtime ?? createSystemRuntime();
     const worker = createWorkerId(runtime);
     this.config = config;
-    this.governor = governorFor(options, config, runtime);
+    const { governor, isOwn } = governorFor(options, resolved, runtime);
+    this.governor = governor;
     const proxyEnv = options.proxyEnv ?? proxyEnvOf(processEnv());
     const redact = createRedactor(config.sources, proxySecrets(proxyEnv));
-    this.#dispatcher = shareDispatcher(this.governor, resolved, runtime, worker, redact);
+    this.#dispatcher = shareDispatcher(governor, isOwn, resolved, runtime, worker, redact);
     this.#telemetry = telemetryFor(options, resolved, runtime, worker, redact);
     this.transport = options.transport ?? createTransport({ runtime, proxyEnv });
     this.environment = {
@@ -132,10 +134,18 @@ function snapshotOf(dispatcher: Dispatcher): GatewaySnapshot | Promise<GatewaySn
   return scope instanceof Promise ? scope.then(complete) : complete(scope);
 }
 
-function governorFor({ governor: given, pricing }: ScopeOptions, config: ScopeConfig, runtime: Runtime): Governor {
+/** One that is made here is closed with its last client. */
+function governorFor(
+  { governor: given, pricing }: ScopeOptions,
+  { config, limiterBackend, redis }: ResolvedScope,
+  runtime: Runtime,
+): { governor: Governor; isOwn: boolean } {
   if (given === undefined) {
     const prices = pricesOf(config, pricing);
-    return new MemoryGovernor({ ...config, ...(prices === undefined ? {} : { prices }), runtime });
+    const settings = { ...config, ...(prices === undefined ? {} : { prices }), runtime };
+    if (limiterBackend === "memory") return { governor: new MemoryGovernor(settings), isOwn: true };
+    const { url, timeoutMs } = redis;
+    return { governor: new RedisGovernor({ ...settings, url: url!.reveal(), timeoutMs }), isOwn: true };
   }
   if (given.scope !== config.scope) {
     throw new ConfigError([
@@ -147,11 +157,11 @@ function governorFor({ governor: given, pricing }: ScopeOptions, config: ScopeCo
       },
     ]);
   }
-  if (given instanceof MemoryGovernor) {
+  if (given instanceof MemoryGovernor || given instanceof RedisGovernor) {
     const problems = limitConflicts(config, { ...config, sources: given.sources, global: given.global });
     if (problems.length > 0) throw new ConfigError(problems);
   }
-  return given;
+  return { governor: given, isOwn: false };
 }
 
 interface SharedDispatcher {
@@ -165,6 +175,8 @@ interface DispatcherOfGovernor {
   readonly dispatcher: Dispatcher;
   status: StatusWriter | null;
   users: number;
+  /** Made by one of the clients: closed with the last of them. */
+  closesGovernor: boolean;
 }
 
 /** Clients that share a governor share its queue, so that order and limits hold over all of them. */
@@ -172,6 +184,7 @@ const dispatchers = new WeakMap<Governor, DispatcherOfGovernor>();
 
 function shareDispatcher(
   governor: Governor,
+  isOwn: boolean,
   resolved: ResolvedScope,
   runtime: Runtime,
   worker: string,
@@ -182,7 +195,7 @@ function shareDispatcher(
     const { leaseTtlMs, leaseRenewal } = resolved.config;
     const warn = createWarn(runtime);
     const dispatcher = new Dispatcher({ governor, runtime, worker, leaseTtlMs, leaseRenewal, warn });
-    shared = { dispatcher, status: null, users: 0 };
+    shared = { dispatcher, status: null, users: 0, closesGovernor: isOwn };
     dispatchers.set(governor, shared);
   }
   const { dispatcher } = shared;
@@ -195,8 +208,11 @@ function shareDispatcher(
       shared.users -= 1;
       if (shared.users > 0) return;
       dispatchers.delete(governor);
+      // What the last calls used is on its way.
+      await dispatcher.told();
       dispatcher.close();
       await shared.status?.close();
+      if (shared.closesGovernor) await governor.close();
     },
   };
 }

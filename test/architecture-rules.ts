@@ -93,6 +93,7 @@ export const MAX_LINES = 300;
 
 /** Longer files, each with the reason why it is one subject. */
 export const LONG_FILES: Readonly<Record<string, string>> = {
+  "src/backends/redis/tick-script.ts": "made by scripts/build-lua.mjs",
   "src/errors.ts": "the taxonomy: every class, code and reason on one page",
   "src/transports/http.ts": "one exchange from dispatch to end, with the faults of the HTTP library kept in one place",
   "src/transports/openai/attempt.ts": "one state machine: every byte of an answer goes through its phases",

@@ -36,36 +36,43 @@ export function readCache(reader: OptionReader, given: unknown): ResolvedCache {
   return { ...config, store: store as AnswerCache };
 }
 
+/** What may be kept in Redis. */
+export interface RedisUsers {
+  readonly cache: ResolvedCache;
+  readonly limiterBackend: "memory" | "redis";
+}
+
+const isInRedis = ({ backend, store }: ResolvedCache): boolean => backend === "redis" && store === null;
+const needsRedis = ({ cache, limiterBackend }: RedisUsers): boolean => isInRedis(cache) || limiterBackend === "redis";
+
 /** What is kept in Redis needs to know where that is. */
-export function requireRedis(reader: OptionReader, { backend, store }: ResolvedCache, { url }: RedisSettings): void {
-  if (backend !== "redis" || store !== null || !reader.usable("cache.backend") || !reader.usable("redis.url")) return;
+export function requireRedis(reader: OptionReader, used: RedisUsers, { url }: RedisSettings): void {
+  const option = used.limiterBackend === "redis" ? "limiterBackend" : "cache.backend";
+  if (!needsRedis(used) || !reader.usable(option) || !reader.usable("redis.url")) return;
   const read = url === undefined ? undefined : readRedisUrl(url.reveal());
   if (read !== undefined && "problem" in read) reader.report("redis.url", read.problem, `Give ${REDIS_URL_FORM}.`);
   if (read !== undefined) return;
   const remedy = "Set REDIS_URL, in a file process.redisUrl, in code redis.url.";
-  reader.report("cache.backend", "needs the address of Redis, and none is given", remedy);
+  reader.report(option, "needs the address of Redis, and none is given", remedy);
 }
 
 /** Settings that decide nothing, because nothing is kept or shared, or not in such a place. */
 export function cacheNotes(
   { cache: given, redis }: Readonly<Record<string, unknown>>,
-  cache: ResolvedCache,
+  used: RedisUsers,
   labels: Labels,
 ): ConfigNote[] {
-  return [...idleNotes(given, cache, labels), ...redisNotes(given, redis, cache, labels)];
+  return [...idleNotes(given, used.cache, labels), ...redisNotes(given, redis, used, labels)];
 }
 
 /** An address alone is no news: other programs of the same environment use the same name. */
-function redisNotes(given: unknown, redis: unknown, { backend, store }: ResolvedCache, labels: Labels): ConfigNote[] {
-  const isUsed = backend === "redis" && store === null;
-  const idle = isUsed
-    ? isPlainObject(given) && given.maxBytes !== undefined && "cache.maxBytes"
-    : isPlainObject(redis) && redis.timeoutMs !== undefined && "redis.timeoutMs";
-  if (idle === false) return [];
-  const text = isUsed
-    ? "has no effect on Redis, which has its maxmemory"
-    : "has no effect while nothing is kept in Redis";
-  return [{ key: labels.key(idle), level: "warning", text }];
+function redisNotes(given: unknown, redis: unknown, used: RedisUsers, labels: Labels): ConfigNote[] {
+  const notes: [option: string, text: string][] = [];
+  if (isInRedis(used.cache) && isPlainObject(given) && given.maxBytes !== undefined)
+    notes.push(["cache.maxBytes", "has no effect on Redis, which has its maxmemory"]);
+  if (!needsRedis(used) && isPlainObject(redis) && redis.timeoutMs !== undefined)
+    notes.push(["redis.timeoutMs", "has no effect while nothing is kept in Redis"]);
+  return notes.map(([option, text]) => ({ key: labels.key(option), level: "warning", text }));
 }
 
 function idleNotes(given: unknown, { backend, store, coalesce }: ResolvedCache, labels: Labels): ConfigNote[] {

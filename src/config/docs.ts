@@ -108,6 +108,7 @@ const PROCESS_CODE: Readonly<Record<string, string>> = {
   durability: "telemetryOptions.durability",
   journal: "telemetryOptions.journal",
   statusPath: "statusPath",
+  limiterBackend: "limiterBackend",
   redisUrl: "redis.url",
   redisTimeoutMs: "redis.timeoutMs",
 };

@@ -212,8 +212,10 @@ export interface ScopeOptions {
   failover?: Failover;
   /** Longest call from its start, queue and retries included, in ms. Default: none. */
   deadlineMs?: number;
-  /** Share one to share its limits; must be of the same scope. Default: a new one in memory. */
+  /** Share one to share its limits; must be of the same scope. Default: a new one, kept where `limiterBackend` says. */
   governor?: Governor;
+  /** Where limits and breakers live: in this process, or for a whole fleet in Redis (`redis.url`). Default `memory`. */
+  limiterBackend?: "memory" | "redis";
   /** Where telemetry goes. Default `"none"`. */
   telemetry?: Recorder | readonly Recorder[] | "none";
   telemetryOptions?: TelemetryOptions;

@@ -42,15 +42,12 @@ export interface RedisSettings {
 const PATH: Pick<Field<string>, "kind"> = { kind: "text" };
 
 export const PROCESS_FIELDS: Fields<ProcessSettings> = {
-  limiterBackend: choice("PGW_LIMITER_BACKEND", ["memory", "redis"], "memory", "Where limits are counted", {
-    available: ["memory"],
-  }),
+  limiterBackend: choice("PGW_LIMITER_BACKEND", ["memory", "redis"], "memory", "Where limits are counted"),
   breakerBackend: choice(
     "PGW_BREAKER_BACKEND",
     ["memory", "redis"],
     "memory",
     "Where breakers live; the same as PGW_LIMITER_BACKEND",
-    { available: ["memory"] },
   ),
   cacheBackend: choice(
     "PGW_CACHE_BACKEND",

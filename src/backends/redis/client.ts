@@ -45,6 +45,8 @@ const LONGEST_PAUSE_MS = 250;
 /** Below this a connection over a long way would never come about. */
 const LEAST_CONNECT_MS = 500;
 const LEAST_SILENCE_MS = 1_000;
+/** The client waits as long for a connection to end, even for one that is gone, and the process with it. */
+const LONGEST_FAREWELL_MS = 100;
 /** Every write to a replica is refused: not each of them may cost a connection. */
 const READONLY_PAUSE_MS = 1_000;
 
@@ -143,6 +145,7 @@ function standaloneSettings(timeoutMs: number, now: () => number): RedisOptions 
     maxLoadingRetryTime: LONGEST_PAUSE_MS,
     connectTimeout: Math.max(LEAST_CONNECT_MS, 2 * timeoutMs),
     socketTimeout: Math.max(LEAST_SILENCE_MS, 4 * timeoutMs),
+    disconnectTimeout: LONGEST_FAREWELL_MS,
     connectionName: "polygateway",
     // Replies look alike in all versions of Redis and of the client.
     protocol: 2,
