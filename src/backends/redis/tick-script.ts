@@ -869,6 +869,8 @@ local ____settlement_2Ejs = require("domain.settlement")
 local reclaimExpired = ____settlement_2Ejs.reclaimExpired
 local ____tick_2Drules_2Ejs = require("domain.tick-rules")
 local runTick = ____tick_2Drules_2Ejs.runTick
+local ____keys_2Ejs = require("keys")
+local LEASES_KEY = ____keys_2Ejs.LEASES_KEY
 local ____scope_2Dstore_2Ejs = require("scope-store")
 local loadScope = ____scope_2Dstore_2Ejs.loadScope
 local verb, prefix, configuration, input, moment = unpack(ARGV, 1, 5)
@@ -917,6 +919,17 @@ local function publish(events, worker, fairness)
         end
     end
 end
+local function insistOn(____bindingPattern0)
+    local renew
+    local verdicts
+    local settles
+    settles = ____bindingPattern0.settles
+    verdicts = ____bindingPattern0.verdicts
+    renew = ____bindingPattern0.renew
+    if #settles + #verdicts + #renew > 0 then
+        redis.call("ZREM", prefix .. LEASES_KEY, "")
+    end
+end
 local function tick(setup, clock)
     local batch = cjson.decode(input)
     local ____loadScope_result_1 = loadScope(prefix, setup, clock.nowMs)
@@ -925,9 +938,11 @@ local function tick(setup, clock)
     local ____runTick_result_2 = runTick(state, batch, clock)
     local reply = ____runTick_result_2.reply
     local events = ____runTick_result_2.events
+    local told = cjson.encode({reply = reply, events = events})
+    insistOn(batch)
     save(nil, KEYS_OUTLIVE_MS)
     publish(events, batch.worker, setup.scheduling.fairness)
-    return cjson.encode({reply = reply, events = events})
+    return told
 end
 local function snapshot(setup, clock)
     local ____loadScope_result_3 = loadScope(prefix, setup, clock.nowMs)
@@ -2345,12 +2360,16 @@ function ____exports.trip(b, config, isPanic, nowMs, random)
     b.dead = false
     enterOpen(
         b,
+        nowMs,
         nowMs + ____exports.openTimeMs(config, b.trips, random)
     )
 end
-function enterOpen(b, untilMs)
+function enterOpen(b, nowMs, untilMs)
     b.state = "open"
-    b.epoch = b.epoch + 1
+    b.epoch = math.max(
+        b.epoch + 1,
+        math.floor(nowMs)
+    )
     b.openUntilMs = untilMs
     b.probeLease = ""
     b.probesLeft = 1
@@ -2544,6 +2563,7 @@ function ____exports.forceOpen(b, nowMs, recheckMs)
     end
     enterOpen(
         b,
+        nowMs,
         nowMs + math.min(DEAD_MAX_MS, recheckMs or waitMs)
     )
 end
@@ -4607,6 +4627,19 @@ function ____exports.wokenBy(state, released, worker, clock)
 end
 return ____exports
  end,
+["keys"] = function(...) 
+local ____exports = {}
+____exports.STATE_KEY = "s"
+____exports.LEASES_KEY = "l"
+____exports.GRANTS_KEY = "g"
+____exports.WORKERS_KEY = "w"
+____exports.SIZES_KEY = "est"
+____exports.SCOPE_FIELD = "*"
+function ____exports.sourceLeasesKey(source)
+    return (____exports.LEASES_KEY .. ":") .. source
+end
+return ____exports
+ end,
 ["scope-store"] = function(...) 
 local ____lualib = require("lualib_bundle")
 local __TS__ArrayMap = ____lualib.__TS__ArrayMap
@@ -4845,19 +4878,6 @@ function ____exports.newScopeState(setup, nowMs, leases, bookOf)
         grantCount = 0,
         lastProgressMs = -math.huge
     }
-end
-return ____exports
- end,
-["keys"] = function(...) 
-local ____exports = {}
-____exports.STATE_KEY = "s"
-____exports.LEASES_KEY = "l"
-____exports.GRANTS_KEY = "g"
-____exports.WORKERS_KEY = "w"
-____exports.SIZES_KEY = "est"
-____exports.SCOPE_FIELD = "*"
-function ____exports.sourceLeasesKey(source)
-    return (____exports.LEASES_KEY .. ":") .. source
 end
 return ____exports
  end,

@@ -4,6 +4,7 @@ import type { ScopeSetup } from "../../../domain/scope-state.js";
 import { reclaimExpired } from "../../../domain/settlement.js";
 import type { GovernorEvent, TickBatch } from "../../../domain/tick.js";
 import { runTick } from "../../../domain/tick-rules.js";
+import { LEASES_KEY } from "./keys.js";
 import { loadScope } from "./scope-store.js";
 
 /**
@@ -39,13 +40,24 @@ function publish(events: readonly GovernorEvent[], worker: string, fairness: boo
   }
 }
 
+/**
+ * At maxmemory the first write of a script is refused when it may need memory, later ones are not. What ends or goes on
+ * must be booked all the same, so it begins with a write that needs none (spec 02 §5); a tick of wants alone is refused.
+ */
+function insistOn({ settles, verdicts, renew }: TickBatch): void {
+  if (settles.length + verdicts.length + renew.length > 0) redis.call("ZREM", prefix + LEASES_KEY, "");
+}
+
 function tick(setup: ScopeSetup, clock: StoreClock): string {
   const batch = cjson.decode(input) as TickBatch;
   const { state, save } = loadScope(prefix, setup, clock.nowMs);
   const { reply, events } = runTick(state, batch, clock);
+  // Whatever can fail comes before the first write.
+  const told = cjson.encode({ reply, events });
+  insistOn(batch);
   save(KEYS_OUTLIVE_MS);
   publish(events, batch.worker, setup.scheduling.fairness);
-  return cjson.encode({ reply, events });
+  return told;
 }
 
 function snapshot(setup: ScopeSetup, clock: StoreClock): string {
