@@ -11,7 +11,12 @@ const common = {
 export default defineConfig([
   {
     ...common,
-    entry: { index: "src/index.ts", sqlite: "src/telemetry/sqlite.ts", testing: "src/testing/index.ts" },
+    entry: {
+      index: "src/index.ts",
+      redis: "src/backends/redis/index.ts",
+      sqlite: "src/telemetry/sqlite.ts",
+      testing: "src/testing/index.ts",
+    },
     dts: true,
     clean: true,
   },

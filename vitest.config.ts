@@ -3,7 +3,7 @@ import { defineConfig } from "vitest/config";
 export default defineConfig({
   test: {
     include: ["src/**/*.test.ts", "test/**/*.test.ts"],
-    // Redis and PostgreSQL of the tests: started by the first test that asks, ended with the run.
+    // Servers of the tests: started by the first test that asks, ended with the run.
     globalSetup: ["test/services/run.ts"],
     testTimeout: 60_000,
     hookTimeout: 60_000,

@@ -90,7 +90,8 @@ function forRedis(lua) {
 }
 
 function asModule(lua) {
-  const text = lua.replaceAll("\\", "\\\\").replaceAll("`", "\\`").replaceAll("${", "\\${");
+  // Indentation is a third of it; no text of the rules begins a line.
+  const text = lua.replace(/^ +/gm, "").replaceAll("\\", "\\\\").replaceAll("`", "\\`").replaceAll("${", "\\${");
   return `// Made by scripts/build-lua.mjs from src/backends/redis/script and src/domain; not to be edited.\n\nexport const TICK_SCRIPT = \`${text}\`;\n`;
 }
 

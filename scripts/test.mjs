@@ -25,6 +25,7 @@ const NOT_IN_CORE = [
   "zod",
   "commander",
   "better-sqlite3",
+  "ioredis",
   "lru-cache",
   "hono",
   "pino",

@@ -102,4 +102,4 @@ export const STAR_EXPORTS: Readonly<Record<string, string>> = {
 };
 
 /** Front doors: the only index files. */
-export const INDEX_FILES: readonly string[] = ["src/index.ts", "src/testing/index.ts"];
+export const INDEX_FILES: readonly string[] = ["src/index.ts", "src/testing/index.ts", "src/backends/redis/index.ts"];

@@ -33,6 +33,7 @@ function figuresOf(row: string): string {
 const pacer = rule("pacer");
 const cubic = rule("cubic");
 const goodput = rule("goodput");
+const noise = rule("noise");
 const evidence = rule("evidence");
 const budgets = rule("budgets");
 const due = rule("first-token");
@@ -66,11 +67,15 @@ test.each([
   ],
   [
     "pacer, rate",
-    `cut to ${percent(cubic("BETA"))}, never below ${percent(goodput("FLOOR_SHARE"))} of the best rate of answers lately, unless ${percent(goodput("CHANGED_SHARE"))} are refused; back after ${seconds(cubic("K_MIN_MS"))}, up to ${seconds(cubic("K_MAX_MS"))} where the limit proves stable; never below one request in ${1 / pacer("MIN_RATE_PER_S")} s`,
+    `cut to ${percent(cubic("BETA"))}, never below ${percent(goodput("FLOOR_SHARE"))} of the best rate of answers over ${seconds(goodput("LEAST_SPAN_MS"))}, unless ${percent(goodput("CHANGED_SHARE"))} are refused; back after ${seconds(cubic("K_MIN_MS"))}, up to ${seconds(cubic("K_MAX_MS"))} where the limit proves stable; never below one request in ${1 / pacer("MIN_RATE_PER_S")} s`,
   ],
   [
     "pacer, concurrency",
     `starts with ${pacer("START_WINDOW")}, at most ${pacer("MAX_WINDOW")}; grows no faster than ${cubic("NEWS_PER_K")} attempts take`,
+  ],
+  [
+    "noise",
+    `after ${noise("MOST_VAIN_CUTS")} cuts in vain, or at ${percent(noise("LEAST_SHARE"))} of the level before; at most one 429 in ${noise("LEAST_GAP")} attempts; ended by ${noise("LEAST_REFUSALS")} that come ${1 / noise("WORSE_SHARE")} times as often as at the low level`,
   ],
   [
     "gradient",

@@ -157,6 +157,36 @@ it("F67 a source that is up for 5 s and down for 5 s is left alone longer and lo
   expect(first).not.toBe(4_000);
 });
 
+it.each([0.01, 0.05])(
+  "F68 refusals at random, %d of all, cost a single source little once it is known that no rate causes them",
+  async (share) => {
+    const chance = chances();
+    const [knownMs, untilMs] = [300_000, 600_000];
+    let spentMs = 0;
+    let count = 0;
+    const callers = 64;
+    const simulation = start({
+      sources: [{ maxConcurrency: callers }],
+      options: { retry: { maxRateLimited: 0 } },
+      script: () => {
+        const lengthMs = 2_000 + 16_000 * chance() * chance();
+        spentMs += lengthMs;
+        count += 1;
+        if (chance() < share) return { afterMs: 20, error: limited() };
+        return { firstTokenMs: lengthMs / 8, afterMs: lengthMs };
+      },
+    });
+    const load = closedLoop(simulation, callers, untilMs);
+    await simulation.kernel.advance(untilMs);
+    const idealPerS = callers / (spentMs / count / 1_000);
+    // Until then cuts are tried, and a limit would have shown itself.
+    expect(perSecond(load, 0, knownMs)).toBeGreaterThan(0.5 * idealPerS);
+    expect(perSecond(load, 0, untilMs)).toBeGreaterThan(0.8 * idealPerS);
+    expect(perSecond(load, knownMs, untilMs)).toBeGreaterThan(0.9 * idealPerS);
+    expect(load.failures).toEqual([]);
+  },
+);
+
 it("F68 noise in latency and one 429 in a hundred cost a fleet little, and one congestion is one cut", async () => {
   const chance = chances();
   const [stormFromMs, stormToMs, untilMs] = [300_000, 320_000, 380_000];

@@ -8,7 +8,7 @@ import { mustYield, noteWaiting, rankOf, visit, type WorkerRecord, waitsForClass
 import { rateInForce, windowInForce } from "./scheduling/in-force.js";
 import { firstOfLowerClass, lowerClassIsDue, noteClass } from "./scheduling/line.js";
 import { betterFitting, canMatchSizes } from "./scheduling/matching.js";
-import type { ScopeState, Standing } from "./scope-state.js";
+import { keepFacts, type ScopeState, type Standing } from "./scope-state.js";
 import { choose, usualMs, withoutFailedHere } from "./selection.js";
 import { standingOf } from "./standing.js";
 import type { Grant, Refusal, Want } from "./tick.js";
@@ -52,7 +52,9 @@ export function admitAll(
 ): (Grant | Refusal)[] {
   const self = state.scheduling.fairness ? visit(state.workers, worker, clock.nowMs) : null;
   const desk: Desk = { state, clock, random, self };
+  state.keepsFacts = false;
   const answers = wants.length === 1 ? [admitOne(desk, wants[0]!)] : admitLine(desk, wants);
+  state.keepsFacts = false;
   if (self !== null) noteWaiting(self, wants, answers);
   return answers;
 }
@@ -70,6 +72,7 @@ function admitLine(desk: Desk, wants: readonly Want[]): (Grant | Refusal)[] {
   const { state, clock } = desk;
   const answers: (Grant | Refusal)[] = [];
   const heldBack = new Map<string, Refusal>();
+  keepFacts(state);
   const line = wants.map((_, position) => position);
   const matches = canMatchSizes(state, clock.nowMs);
   let lowerWasRefused = false;

@@ -145,13 +145,25 @@ describe("cooldown", () => {
         let earliest = 0;
         for (const { stepMs, retryAfterMs } of steps) {
           now += stepMs;
-          coolDown(c, now, retryAfterMs, random);
+          coolDown(c, now, now, retryAfterMs, random);
           if (retryAfterMs !== undefined) earliest = Math.max(earliest, now + Math.min(retryAfterMs, 600_000));
           expect(now + cooldownWaitMs(c, now)).toBeGreaterThanOrEqual(earliest - 1e-6);
           expect(cooldownWaitMs(c, now)).toBeLessThanOrEqual(Math.max(600_000, 15_000 * 1.25));
         }
       }),
     );
+  });
+
+  test("many that left together and are refused together cool down once; what one says of when to come back counts", () => {
+    const random = seededRandom(1);
+    const c = noCooldown();
+    for (let n = 0; n < 30; n += 1) coolDown(c, 1_020 + n, 1_000 + n / 2, undefined, random);
+    expect(c.limitedInARow).toBe(1);
+    expect(c.coolUntilMs).toBeLessThanOrEqual(1_020 + 500);
+    coolDown(c, 1_100, 1_000, 5_000, random);
+    expect([c.limitedInARow, c.coolUntilMs]).toEqual([1, 6_100]);
+    coolDown(c, 6_200, 6_150, undefined, random);
+    expect(c.limitedInARow).toBe(2);
   });
 
   test("without Retry-After: doubling from 400 ms to 15 s within ± 25 %, from the start again after a success", () => {
@@ -162,13 +174,13 @@ describe("cooldown", () => {
         let now = 0;
         for (let n = 1; n <= inRow; n++) {
           const planned = Math.min(400 * 2 ** (n - 1), 15_000);
-          coolDown(c, now, undefined, random);
+          coolDown(c, now, now, undefined, random);
           expect(cooldownWaitMs(c, now)).toBeGreaterThanOrEqual(planned * 0.75 - 1e-6);
           expect(cooldownWaitMs(c, now)).toBeLessThanOrEqual(planned * 1.25 + 1e-6);
           now += 20_000;
         }
         endCooldown(c);
-        coolDown(c, now, undefined, random);
+        coolDown(c, now, now, undefined, random);
         expect(cooldownWaitMs(c, now)).toBeLessThanOrEqual(500 + 1e-6);
       }),
     );

@@ -47,8 +47,14 @@ export function closedBreaker(nowMs: number): BreakerRecord {
     deadInARow: 0,
     probeLease: "",
     probesLeft: 1,
-    buckets: Array.from({ length: BUCKETS }, () => ({ index: -1, successes: 0, failures: 0 })),
+    buckets: emptyBuckets(),
   };
+}
+
+function emptyBuckets(): SampleBucket[] {
+  const buckets: SampleBucket[] = [];
+  for (let n = 0; n < BUCKETS; n += 1) buckets.push({ index: -1, successes: 0, failures: 0 });
+  return buckets;
 }
 
 /** May a call be let through: as an ordinary one, as the one probe, or not before `waitMs`. */

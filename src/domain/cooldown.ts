@@ -3,8 +3,10 @@ import { jittered, type SeededRandom } from "./random.js";
 /** After a 429 a source cools down and then reopens paced (spec 02 §1 table, §2 Retry-After). */
 export interface CooldownRecord {
   coolUntilMs: number;
-  /** 429s in a row; the first success resets it. */
+  /** 429s in a row, those of one wave counted once; the first success resets it. */
   limitedInARow: number;
+  /** When the first one of the last wave was heard. */
+  limitedAtMs: number;
   /** While the source has not succeeded since its last 429, grants keep this distance. */
   nextGrantMs: number;
 }
@@ -17,16 +19,30 @@ const RETRY_AFTER_MAX_MS = 10 * 60_000;
 const REOPEN_GAP_MS = 100;
 
 export function noCooldown(): CooldownRecord {
-  return { coolUntilMs: 0, limitedInARow: 0, nextGrantMs: 0 };
+  return { coolUntilMs: 0, limitedInARow: 0, limitedAtMs: 0, nextGrantMs: 0 };
+}
+
+/**
+ * It was sent before the last 429 was heard: many that left together and are refused together say no more than one, and
+ * the cooldown doesn't double for each.
+ */
+export function isOfLastWave(c: CooldownRecord, sentAtMs: number): boolean {
+  return c.limitedInARow > 0 && sentAtMs <= c.limitedAtMs;
 }
 
 export function coolDown(
   c: CooldownRecord,
   nowMs: number,
+  sentAtMs: number,
   retryAfterMs: number | undefined,
   random: SeededRandom,
 ): void {
-  c.limitedInARow += 1;
+  if (isOfLastWave(c, sentAtMs)) {
+    if (retryAfterMs === undefined) return;
+  } else {
+    c.limitedInARow += 1;
+    c.limitedAtMs = nowMs;
+  }
   const lengthMs = retryAfterMs === undefined ? ownCooldownMs(c.limitedInARow, random) : retryAfterMs;
   c.coolUntilMs = Math.max(c.coolUntilMs, nowMs + Math.min(RETRY_AFTER_MAX_MS, lengthMs));
 }

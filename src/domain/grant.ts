@@ -5,7 +5,7 @@ import { payHedge, payRetry } from "./scheduling/budgets.js";
 import { firstTokenDueMs, hedgeAfterMs } from "./scheduling/first-token.js";
 import { notePacedGrant } from "./scheduling/pacer.js";
 import { poolOf } from "./scheduling/pool.js";
-import type { ScopeState, SourceState, Standing } from "./scope-state.js";
+import { forgetFacts, type ScopeState, type SourceState, type Standing } from "./scope-state.js";
 import { noteTurn } from "./selection.js";
 import type { Grant, Passed, Want } from "./tick.js";
 
@@ -58,6 +58,7 @@ export function grantTo(
     overdue: "no",
     ttftMs: 0,
   });
+  if (state.keepsFacts) forgetFacts(state, source);
   return grant;
 }
 

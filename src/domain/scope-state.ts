@@ -38,6 +38,31 @@ export interface SourceState {
   /** Order of the last grant, so that equal sources take turns. */
   lastGrant: number;
   lastError: { readonly code: string; readonly message: string } | null;
+  /** Of the tick that runs, while `ScopeState.keepsFacts`. */
+  facts: GateFacts | null;
+  scoreFacts: ScoreFacts | null;
+}
+
+/** What a source's score is made of, for calls of one tag and length. */
+export interface ScoreFacts {
+  readonly tag: string | undefined;
+  readonly maxTokens: number | undefined;
+  /** T. */
+  readonly timeMs: number;
+  /** Share of good attempts. */
+  readonly good: number;
+  /** 1 − u / 2. */
+  readonly idleShare: number;
+}
+
+/** The part of a standing that is alike for all calls: breaker, cooldown and the gates that count no tokens. */
+export interface GateFacts {
+  /** By the breaker: the wait is its own, no gate was asked. */
+  readonly isBlocked: boolean;
+  readonly waitMs: number;
+  readonly reason: SourceReason | null;
+  readonly needsRelease: boolean;
+  readonly probe: boolean;
 }
 
 /** Everything a governor knows of its scope; rules below change it, stores keep it. */
@@ -64,6 +89,8 @@ export interface ScopeState {
   /** Round-robin's common clock: a source that was away does not catch up in one burst. */
   turnFloor: number;
   grantCount: number;
+  /** A tick judges several calls: facts that are alike for all of them are found once. */
+  keepsFacts: boolean;
   /** −Infinity when there never was a success or a first token. */
   lastProgressMs: number;
 }
@@ -113,6 +140,8 @@ export function newScopeState(
       turns: 0,
       lastGrant: 0,
       lastError: null,
+      facts: null,
+      scoreFacts: null,
     });
   }
   return {
@@ -133,8 +162,26 @@ export function newScopeState(
     leaseTtlMs: setup.leaseTtlMs,
     turnFloor: 0,
     grantCount: 0,
+    keepsFacts: false,
     lastProgressMs: Number.NEGATIVE_INFINITY,
   };
+}
+
+/** From here on, until `keepsFacts` ends, what a source's gates say is found once. */
+export function keepFacts(state: ScopeState): void {
+  state.keepsFacts = true;
+  for (const source of state.sources.values()) {
+    source.facts = null;
+    source.scoreFacts = null;
+  }
+}
+
+/** A grant changes what its own gates say, and with limits over all sources what everybody's say. */
+export function forgetFacts(state: ScopeState, source: SourceState): void {
+  const { limits } = state.globalRules;
+  source.facts = null;
+  source.scoreFacts = null;
+  if (limits.maxConcurrency > 0 || limits.rpm > 0) for (const other of state.sources.values()) other.facts = null;
 }
 
 /** How one candidate stands for one want. `waitMs` 0 = may start now; Infinity = never (larger than the token limit). */

@@ -1,9 +1,10 @@
 import { jittered, type SeededRandom } from "./random.js";
 import { attemptTimeMs, successTimeMs } from "./scheduling/expected-time.js";
+import { successShare } from "./scheduling/health.js";
 import { windowInForce } from "./scheduling/in-force.js";
 import { poolOf } from "./scheduling/pool.js";
 import { learnedOutTokens } from "./scheduling/token-learning.js";
-import type { ScopeState, SourceState, Standing } from "./scope-state.js";
+import type { ScopeState, ScoreFacts, SourceState, Standing } from "./scope-state.js";
 import type { Want } from "./tick.js";
 
 /** Assumed capacity of a source without a concurrency limit; only relations between sources matter. */
@@ -80,19 +81,34 @@ function scoreOf(state: ScopeState, standing: Standing, want: Want, nowMs: numbe
   const { config } = source;
   const demotion = want.limitedHere.includes(config.name) ? LIMITED_HERE_FACTOR : 1;
   if (state.selector === "round_robin") return Math.max(source.turns, state.turnFloor) * demotion;
-  const busy = state.leases.inflightOf(config.name);
   if (state.selector === "least_inflight") {
+    const busy = state.leases.inflightOf(config.name);
     const capacity = config.maxConcurrency > 0 ? config.maxConcurrency : UNLIMITED_CAPACITY;
     // One more than in flight: an idle source that just refused must lose against an idle one that did not.
     return ((busy + 1) / (capacity * config.weight)) * demotion;
   }
+  const facts = scoreFactsOf(state, source, want, nowMs);
+  const successMs = successTimeMs(source.health, facts.good, facts.timeMs, standing.waitMs);
+  return jittered((successMs / facts.idleShare) * source.priceFactor * demotion, NOISE, random);
+}
+
+/** Alike for all calls of one kind, so found once where a tick judges several. */
+function scoreFactsOf(state: ScopeState, source: SourceState, want: Want, nowMs: number): ScoreFacts {
+  const kept = state.keepsFacts ? source.scoreFacts : null;
+  if (kept !== null && kept.tag === want.tag && kept.maxTokens === want.maxTokens) return kept;
+  const { config } = source;
   const window = windowInForce(state, source, nowMs);
   const capacity = window === Infinity ? UNLIMITED_CAPACITY : window;
-  const used = Math.min(1, (busy + 1) / (capacity * config.weight));
-  const timeMs = expectedMs(state, source, want, nowMs);
-  const successMs = successTimeMs(source.health, timeMs, standing.waitMs, nowMs);
-  const score = (successMs / (1 - 0.5 * used)) * source.priceFactor * demotion;
-  return jittered(score, NOISE, random);
+  const used = Math.min(1, (state.leases.inflightOf(config.name) + 1) / (capacity * config.weight));
+  const facts = {
+    tag: want.tag,
+    maxTokens: want.maxTokens,
+    timeMs: expectedMs(state, source, want, nowMs),
+    good: successShare(source.health, nowMs),
+    idleShare: 1 - 0.5 * used,
+  };
+  if (state.keepsFacts) source.scoreFacts = facts;
+  return facts;
 }
 
 /** T of this call on this source. */

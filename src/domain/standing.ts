@@ -6,8 +6,8 @@ import { ENDS_ANY_TIME } from "./refusal.js";
 import { windowInForce } from "./scheduling/in-force.js";
 import { pacedWaitMs } from "./scheduling/pacer.js";
 import { learnedTokens } from "./scheduling/token-learning.js";
-import type { ScopeState, SourceState, Standing } from "./scope-state.js";
-import { GATE_NAMES, type Want } from "./tick.js";
+import type { GateFacts, ScopeState, SourceState, Standing } from "./scope-state.js";
+import type { Want } from "./tick.js";
 
 /** What the call is believed to use there: EST_TOKENS, what calls of its kind used, or the caller's estimate. */
 export function estimatedTokens(state: ScopeState, source: SourceState, want: Want): number {
@@ -32,20 +32,34 @@ function judgedStanding(
   tokens: number,
   estimate: number,
 ): Standing {
+  if (neverFits(source.config.tpm, tokens)) return waiting(source, Infinity, "tpm", tokens, estimate);
+  if (neverFits(state.globalRules.limits.tpm, tokens)) return waiting(source, Infinity, "global_tpm", tokens, estimate);
+  const facts = factsOf(state, source, clock);
+  if (facts.isBlocked) return waiting(source, facts.waitMs, facts.reason!, tokens, estimate);
+  return gateStanding(state, source, facts, clock, tokens, estimate);
+}
+
+/** Of one tick: kept while several calls are judged, until a grant changes what they say. */
+function factsOf(state: ScopeState, source: SourceState, clock: StoreClock): GateFacts {
+  if (!state.keepsFacts) return gateFacts(state, source, clock);
+  source.facts ??= gateFacts(state, source, clock);
+  return source.facts;
+}
+
+function gateFacts(state: ScopeState, source: SourceState, clock: StoreClock): GateFacts {
   const { breaker } = source;
-  if (neverFits(source.config.tpm, tokens)) return waiting(source, Infinity, "tpm", false, tokens, estimate);
-  if (neverFits(state.globalRules.limits.tpm, tokens))
-    return waiting(source, Infinity, "global_tpm", false, tokens, estimate);
+  if (breaker.state === "closed") return openFacts(state, source, clock, false);
   const probeEndsMs = breaker.probeLease === "" ? null : (state.leases.get(breaker.probeLease)?.expiresAtMs ?? null);
   const admission = breakerAdmission(breaker, state.breaker, clock.nowMs, probeEndsMs);
-  if (admission.kind === "wait")
-    return waiting(source, admission.waitMs, breakerReason(source), false, tokens, estimate);
-  return gateStanding(state, source, clock, tokens, estimate, admission.kind === "probe");
+  if (admission.kind !== "wait") return openFacts(state, source, clock, admission.kind === "probe");
+  const reason = breakerReason(source);
+  return { isBlocked: true, waitMs: admission.waitMs, reason, needsRelease: false, probe: false };
 }
 
 /** Would some call, however small, be let through at once? */
 export function hasRoomNow(state: ScopeState, source: SourceState, clock: StoreClock): boolean {
-  return source.breaker.state === "closed" && gateStanding(state, source, clock, 0, 0, false).startable;
+  if (source.breaker.state !== "closed") return false;
+  return gateStanding(state, source, factsOf(state, source, clock), clock, 0, 0).startable;
 }
 
 /** Why a call of the usual size could not start now; null = it could. */
@@ -65,11 +79,10 @@ function waiting(
   source: SourceState,
   waitMs: number,
   reason: SourceReason,
-  probe: boolean,
   tokens: number,
   estimate: number,
 ): Standing {
-  return { source, waitMs, reason, probe, tokens, estimate, startable: false };
+  return { source, waitMs, reason, probe: false, tokens, estimate, startable: false };
 }
 
 function neverFits(tpm: number, tokens: number): boolean {
@@ -81,63 +94,73 @@ function breakerReason(source: SourceState): SourceReason {
   return source.breaker.dead ? "dead" : "breaker_open";
 }
 
-/** Gates that only a release opens: their wait is a bound, and nobody can be given a permit ahead of it. */
-const CONCURRENCY_GATES = 2;
+/**
+ * Cooldown and the gates that count no tokens, in their order; the wait is the longest of them, the reason the first that
+ * refuses. Only a release opens a concurrency gate: its wait is a bound, and nobody can be given a permit ahead of it.
+ */
+function openFacts(state: ScopeState, source: SourceState, clock: StoreClock, probe: boolean): GateFacts {
+  const { leases, globalRules } = state;
+  const { name } = source.config;
+  let waitMs = cooldownWaitMs(source.cooldown, clock.nowMs);
+  let reason: SourceReason | null = waitMs > 0 ? "cooling" : null;
+  let needsRelease = false;
+  const mostInFlight = globalRules.limits.maxConcurrency;
+  if (mostInFlight > 0 && leases.count() >= mostInFlight) {
+    reason ??= "global_concurrency";
+    needsRelease = true;
+    waitMs = Math.max(waitMs, untilMs(leases.nextExpiryMs(), state, clock));
+  }
+  if (leases.inflightOf(name) >= windowInForce(state, source, clock.nowMs)) {
+    reason ??= "concurrency";
+    needsRelease = true;
+    waitMs = Math.max(waitMs, untilMs(leases.nextExpiryOfMs(name), state, clock));
+  }
+  const globalMs = requestWaitMs(globalRules, state.globalGates, clock);
+  if (globalMs > 0) {
+    reason ??= "global_rpm";
+    waitMs = Math.max(waitMs, globalMs);
+  }
+  const ownMs = Math.max(requestWaitMs(source.rules, source.gates, clock), pacerWaitMs(state, source, clock));
+  if (ownMs > 0) {
+    reason ??= "rpm";
+    waitMs = Math.max(waitMs, ownMs);
+  }
+  return { isBlocked: false, waitMs, reason, needsRelease, probe };
+}
 
 /**
- * Cooldown and the six gates in their order; the wait is the longest of them, the reason the first that refuses. A wait
- * that time alone ends may be granted up to `prefetchMs` ahead; a probe starts at once or not at all.
+ * The token gates on top, the last two of the six. A wait that time alone ends may be granted up to `prefetchMs` ahead; a
+ * probe starts at once or not at all.
  */
 function gateStanding(
   state: ScopeState,
   source: SourceState,
+  facts: GateFacts,
   clock: StoreClock,
   tokens: number,
   estimate: number,
-  probe: boolean,
 ): Standing {
-  const coolingMs = cooldownWaitMs(source.cooldown, clock.nowMs);
-  let reason: SourceReason | null = coolingMs > 0 ? "cooling" : null;
-  let longestMs = coolingMs;
-  let needsRelease = false;
-  for (let gate = 0; gate < GATE_NAMES.length; gate += 1) {
-    const waitMs = gateWaitMs(gate, state, source, clock, tokens);
-    if (waitMs <= 0) continue;
-    reason ??= GATE_NAMES[gate]!;
-    if (gate < CONCURRENCY_GATES) needsRelease = true;
-    if (waitMs > longestMs) longestMs = waitMs;
+  const { probe } = facts;
+  let { waitMs, reason } = facts;
+  const globalMs = tokenWaitMs(state.globalRules, state.globalGates, clock, tokens);
+  if (globalMs > 0) {
+    reason ??= "global_tpm";
+    waitMs = Math.max(waitMs, globalMs);
   }
-  const startable = longestMs === 0 || (!needsRelease && !probe && longestMs <= prefetchMs(state, source));
-  return { source, waitMs: longestMs, reason, probe, tokens, estimate, startable };
+  const ownMs = tokenWaitMs(source.rules, source.gates, clock, tokens);
+  if (ownMs > 0) {
+    reason ??= "tpm";
+    waitMs = Math.max(waitMs, ownMs);
+  }
+  const mayBeAhead = !facts.needsRelease && !probe;
+  const startable = waitMs === 0 || (mayBeAhead && waitMs <= prefetchMs(state, source));
+  return { source, waitMs, reason, probe, tokens, estimate, startable };
 }
 
 /** Aligned minutes are counted when they have come: nothing can be booked in the next one. */
 function prefetchMs(state: ScopeState, source: SourceState): number {
   const countsMinutes = source.config.limitRule === "window" || state.globalRules.limits.limitRule === "window";
   return countsMinutes ? 0 : state.scheduling.prefetchMs;
-}
-
-function gateWaitMs(gate: number, state: ScopeState, source: SourceState, clock: StoreClock, tokens: number): number {
-  const { leases } = state;
-  switch (gate) {
-    case 0: {
-      const limit = state.globalRules.limits.maxConcurrency;
-      return limit > 0 && leases.count() >= limit ? untilMs(leases.nextExpiryMs(), state, clock) : 0;
-    }
-    case 1: {
-      const { name } = source.config;
-      const isFull = leases.inflightOf(name) >= windowInForce(state, source, clock.nowMs);
-      return isFull ? untilMs(leases.nextExpiryOfMs(name), state, clock) : 0;
-    }
-    case 2:
-      return requestWaitMs(state.globalRules, state.globalGates, clock);
-    case 3:
-      return Math.max(requestWaitMs(source.rules, source.gates, clock), pacerWaitMs(state, source, clock));
-    case 4:
-      return tokenWaitMs(state.globalRules, state.globalGates, clock, tokens);
-    default:
-      return tokenWaitMs(source.rules, source.gates, clock, tokens);
-  }
 }
 
 function pacerWaitMs(state: ScopeState, source: SourceState, clock: StoreClock): number {

@@ -16,11 +16,13 @@ export interface CachedAnswer
 
 /**
  * Where answers are kept. It is a convenience, never a condition: what throws, rejects, hangs or gives back something
- * unreadable is a miss with a warning, and the call goes on.
+ * unreadable is a miss with a warning, and the call goes on. Implementations pass `cacheContract`.
  */
 export interface AnswerCache {
   /** The answer kept under this key, or null. */
   get(key: string): CachedAnswer | null | Promise<CachedAnswer | null>;
   /** Keeps an answer as long as this cache keeps anything. */
   set(key: string, answer: CachedAnswer): void | Promise<void>;
+  /** Lets go of connections. A client closes the cache it made itself, never one that it was given. */
+  close?(): Promise<void>;
 }

@@ -4,6 +4,7 @@
  */
 
 export { createSystemRuntime, type SystemRuntimeOptions } from "../backends/system.js";
+export { type CacheContractOptions, type CacheUnderTest, cacheContract } from "./contracts/cache.js";
 export {
   type GovernorBackend,
   type GovernorContractOptions,

@@ -5,7 +5,7 @@ import { RedisConnection, redisScript } from "../../src/backends/redis/connectio
 import { classifyRedisError, type RedisFailure } from "../../src/backends/redis/failure.js";
 import { ConfigError } from "../../src/errors.js";
 import { eventually } from "../services/processes.js";
-import { sharedRedis, sharedRedisCluster, startRedis } from "../services/redis.js";
+import { sharedRedis, sharedRedisCluster, startRedis, startRedisCluster } from "../services/redis.js";
 import { startTcpProxy } from "../support/tcp-proxy.js";
 
 const shared = await sharedRedis();
@@ -221,6 +221,30 @@ describe.skipIf(sharedCluster === null)("on a cluster", () => {
       expect((await failureOf(apart)).kind).toBe("crossslot");
     }
     own.disconnect();
+  });
+
+  test("many first commands at once: each node is connected, none fails", async () => {
+    const redis = connection({ cluster: { nodes: sharedCluster?.seeds ?? [] } });
+    const asked = Array.from({ length: 60 }, (_, n) => redis.command("SET", `${prefix}:first:${n}`, n, "PX", 60_000));
+    expect(new Set(await Promise.all(asked))).toEqual(new Set(["OK"]));
+  });
+
+  test("a node that dies: its keys fail by the deadline, the others go on; it is used again when it is back", async () => {
+    const own = await startRedisCluster();
+    open.push({ close: () => own.stop() });
+    const redis = connection({ cluster: { nodes: own.seeds } });
+    const keys = Array.from({ length: 30 }, (_, n) => `key ${n}`);
+    const askAll = () => Promise.allSettled(keys.map((key) => redis.command("GET", key)));
+    const failed = (replies: PromiseSettledResult<unknown>[]) => replies.filter(({ status }) => status === "rejected");
+    expect(failed(await askAll())).toEqual([]);
+    await Promise.all(own.nodes.map((node) => node.command("CONFIG", "SET", "cluster-require-full-coverage", "no")));
+    await own.nodes[1]?.kill();
+    const replies = await askAll();
+    expect(failed(replies).length).toBeGreaterThan(0);
+    expect(failed(replies).length).toBeLessThan(keys.length);
+    for (const reply of failed(replies)) expect((reply as PromiseRejectedResult).reason.name).toBe("RedisFailure");
+    await own.nodes[1]?.start();
+    await eventually(async () => expect(failed(await askAll())).toEqual([]));
   });
 
   test("who asks a node of a cluster as if it were alone is told so", async () => {

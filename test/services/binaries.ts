@@ -1,31 +1,65 @@
-import { spawnSync } from "node:child_process";
-import { accessSync, constants } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { accessSync, constants, existsSync, readdirSync } from "node:fs";
 import { delimiter, join } from "node:path";
 
-/** A program that tests bring up by themselves, and the Debian package that brings it. */
-export interface ServiceBinary {
-  readonly name: string;
+/** Programs that a test needs from outside, and the Debian package that has them. */
+export interface WantedBinaries {
+  readonly names: readonly string[];
   readonly debianPackage: string;
-  /** Where Debian puts it when it isn't on PATH. */
-  readonly folders: readonly string[];
+  /** Where Debian puts what is not on PATH; a `*` stands for one folder name, the highest version first. */
+  readonly folders?: readonly string[];
 }
 
-/** In CI nothing is skipped: what can't be started fails the run. */
-export const IN_CI = isOn(process.env.CI);
+export type FoundBinaries =
+  | { readonly ok: true; readonly paths: Readonly<Record<string, string>> }
+  | { readonly ok: false; readonly reason: string };
 
-const MAY_INSTALL = IN_CI || isOn(process.env.PGW_INSTALL_SERVICES);
+/** Whether a service that can't be started fails the run instead of leaving tests out. */
+export const servicesAreRequired = (env = process.env): boolean => isOn(env.CI) || isOn(env.PGW_INSTALL_SERVICES);
 
 function isOn(value: string | undefined): boolean {
-  return value !== undefined && !["", "0", "false"].includes(value.toLowerCase());
+  return value !== undefined && !["", "0", "false", "off", "no"].includes(value.toLowerCase());
 }
 
-/** The program's path, or null. */
-export function findBinary({ name, folders }: ServiceBinary): string | null {
-  const places = [...(process.env.PATH ?? "").split(delimiter).filter((folder) => folder !== ""), ...folders];
-  return places.map((folder) => join(folder, name)).find(isExecutable) ?? null;
+/**
+ * Finds programs on PATH or in Debian's folders. Missing ones are installed only where `CI` is set or
+ * PGW_INSTALL_SERVICES=1; otherwise the reason names the one command.
+ */
+export function findOrInstall(wanted: WantedBinaries): FoundBinaries {
+  const found = find(wanted);
+  if (found !== undefined) return { ok: true, paths: found };
+  const command = `apt-get install -y --no-install-recommends ${wanted.debianPackage}`;
+  const missing = `${wanted.names.join(", ")} not found on PATH${wanted.folders ? ` or in ${wanted.folders.join(", ")}` : ""}`;
+  if (!servicesAreRequired()) return { ok: false, reason: `${missing}. Install it: ${command}` };
+  try {
+    install(wanted.debianPackage);
+  } catch (error) {
+    return { ok: false, reason: `${missing}, and \`${command}\` failed: ${firstLine(error)}` };
+  }
+  const installed = find(wanted);
+  if (installed !== undefined) return { ok: true, paths: installed };
+  return { ok: false, reason: `${missing}, although ${wanted.debianPackage} is installed` };
 }
 
-function isExecutable(path: string): boolean {
+function find({ names, folders = [] }: WantedBinaries): Record<string, string> | undefined {
+  const onPath = (process.env.PATH ?? "").split(delimiter).filter((folder) => folder !== "");
+  // One folder for all of them: programs of two versions don't go together.
+  for (const folder of [...onPath, ...folders.flatMap(expand)]) {
+    const paths = names.map((name) => [name, join(folder, name)] as const);
+    if (paths.every(([, path]) => isProgram(path))) return Object.fromEntries(paths);
+  }
+  return undefined;
+}
+
+function expand(pattern: string): string[] {
+  const [before = "", after] = pattern.split("*");
+  if (after === undefined) return [pattern];
+  if (!existsSync(before)) return [];
+  const versions = readdirSync(before).sort((a, b) => Number(b) - Number(a));
+  return versions.map((version) => `${before}${version}${after}`);
+}
+
+function isProgram(path: string): boolean {
   try {
     accessSync(path, constants.X_OK);
     return true;
@@ -34,26 +68,16 @@ function isExecutable(path: string): boolean {
   }
 }
 
-/**
- * The program's path. A missing one is installed only where nobody's machine is changed unasked: in CI, or with
- * PGW_INSTALL_SERVICES=1. Otherwise the error names the one command.
- */
-export function serviceBinary(binary: ServiceBinary, mayInstall = MAY_INSTALL): string {
-  const found = findBinary(binary);
-  if (found !== null) return found;
-  const command = `apt-get install -y ${binary.debianPackage}`;
-  if (!mayInstall) {
-    throw new Error(`${binary.name} was not found. Install it: ${command} (or set PGW_INSTALL_SERVICES=1)`);
-  }
-  const why = install(command);
-  const installed = findBinary(binary);
-  if (installed !== null) return installed;
-  throw new Error(`${binary.name} was not found, and "${command}" did not bring it: ${why}`);
+function install(debianPackage: string): void {
+  const asRoot = process.getuid?.() === 0 ? [] : ["sudo", "-n"];
+  const run = (...args: string[]) => {
+    const [program = "", ...rest] = [...asRoot, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", ...args];
+    execFileSync(program, rest, { stdio: ["ignore", "ignore", "pipe"], timeout: 300_000 });
+  };
+  run("update");
+  run("install", "-y", "--no-install-recommends", debianPackage);
 }
 
-function install(command: string): string {
-  const asRoot = process.getuid?.() === 0 ? "" : "sudo -n ";
-  const lines = `${asRoot}apt-get update -q && DEBIAN_FRONTEND=noninteractive ${asRoot}${command}`;
-  const { error, stderr, status } = spawnSync("sh", ["-c", lines], { encoding: "utf8", timeout: 300_000 });
-  return error?.message ?? (stderr.trim().split("\n").slice(-3).join(" ") || `it ended with ${status}`);
+function firstLine(error: unknown): string {
+  return String(error instanceof Error ? error.message : error).split("\n", 1)[0] ?? "";
 }

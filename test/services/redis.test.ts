@@ -1,6 +1,5 @@
 import { Cluster, Redis } from "ioredis";
 import { expect, test } from "vitest";
-import { serviceBinary } from "./binaries.js";
 import { isRunning } from "./processes.js";
 import { sharedRedis, sharedRedisCluster, startRedis, startRedisCluster } from "./redis.js";
 
@@ -67,9 +66,4 @@ test("a cluster of one's own is ended by its pids", async () => {
   const own = await startRedisCluster();
   await own.stop();
   expect(own.nodes.map(({ pid }) => isRunning(pid))).toEqual([false, false, false]);
-});
-
-test("a program that is missing is not installed unasked: the one command is told", () => {
-  const missing = { name: "no-such-server", debianPackage: "no-such-package", folders: ["/usr/bin"] };
-  expect(() => serviceBinary(missing, false)).toThrow("apt-get install -y no-such-package");
 });

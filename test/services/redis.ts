@@ -3,13 +3,13 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Redis } from "ioredis";
-import { type ServiceBinary, serviceBinary } from "./binaries.js";
+import { findOrInstall, type WantedBinaries } from "./binaries.js";
 import { endProcess, eventually, freePorts, isRunning, signalTo, startServer } from "./processes.js";
 import { sharedService } from "./run.js";
 
 /** Private Redis servers for tests: free ports, own temp folders, nothing written to disk, ended by their pid. */
-const REDIS: ServiceBinary = {
-  name: "redis-server",
+const REDIS: WantedBinaries = {
+  names: ["redis-server"],
   debianPackage: "redis-server",
   folders: ["/usr/bin", "/usr/sbin"],
 };
@@ -101,7 +101,9 @@ function serverAt(port: number, pid: number): SharedRedis {
 
 /** Starts a server of the caller's own, or throws with the reason and what to do. */
 export async function startRedis(options: RedisOptions = {}): Promise<RedisServer> {
-  const binary = serviceBinary(REDIS);
+  const found = findOrInstall(REDIS);
+  if (!found.ok) throw new Error(found.reason);
+  const { "redis-server": binary = "" } = found.paths;
   for (let tries = 1; ; tries += 1) {
     // The port may be taken between being found and being used.
     const [port = 0] = await freePorts(1);

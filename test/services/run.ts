@@ -11,11 +11,11 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { IN_CI } from "./binaries.js";
+import { servicesAreRequired } from "./binaries.js";
 import { endProcess } from "./processes.js";
 
 /** Services that one run of the tests shares: who needs one first starts it, the end of the run ends it. */
-const FOLDER = "PGW_TEST_SERVICES";
+const FOLDER = "PGW_TEST_RUN";
 const OWNER = "PGW_TEST_OWNER";
 
 /** What is left behind: ended and removed when the run is over. */
@@ -48,7 +48,7 @@ function readOutcome<T>(file: string): Outcome<T> {
 
 /**
  * The run's service of this name; `start` is called by the first who asks, in whatever process, with the process that the
- * service must not outlive. What it gives is plain data. Where it can't be started: an error in CI, else null with the
+ * service must not outlive. What it gives is plain data. Where it can't be started: an error where services are required, else null with the
  * reason printed, for tests that then skip.
  */
 export async function sharedService<T extends Traces>(
@@ -67,7 +67,7 @@ export async function sharedService<T extends Traces>(
   }
   const outcome = readOutcome<T>(file);
   if ("started" in outcome) return outcome.started;
-  if (IN_CI) throw new Error(`${name} can't be started: ${outcome.failed}`);
+  if (servicesAreRequired()) throw new Error(`${name} can't be started: ${outcome.failed}`);
   console.warn(`skipped: tests on ${name}, because it can't be started: ${outcome.failed}`);
   return null;
 }

@@ -152,7 +152,9 @@ function clusterSettings(given: ClusterOptions | undefined, settings: RedisOptio
   const { lazyConnect: _l, enableOfflineQueue: _o, retryStrategy: _r, ...perNode } = settings;
   return {
     lazyConnect: true,
-    enableOfflineQueue: false,
+    // Without it, commands fail while a node of a good cluster is being connected, which each is with its first command.
+    // None of them waits longer than its own deadline (connection.ts).
+    enableOfflineQueue: true,
     clusterRetryStrategy: retryPauseMs,
     slotsRefreshTimeout: settings.socketTimeout ?? LEAST_SILENCE_MS,
     // 0 = a command whose connection broke is not sent again.

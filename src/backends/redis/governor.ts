@@ -39,7 +39,6 @@ export interface RedisGovernorTesting {
 const DEFAULT_LEASE_TTL_MS = 30_000;
 /** A round trip saved is worth a permit given ahead (spec 10 §2). */
 const PREFETCH_MS = 1_000;
-const SCRIPT = redisScript(TICK_SCRIPT);
 
 /**
  * The governor of a fleet: every process with the same scope on the same Redis shares limits, breakers and what was learned.
@@ -57,6 +56,8 @@ export class RedisGovernor implements Governor {
   readonly #setup: string;
   readonly #testing: RedisGovernorTesting | undefined;
   readonly #news: News;
+  /** Its name is a hash of the whole text: made where it is used. */
+  readonly #script = redisScript(TICK_SCRIPT);
   readonly #listeners = new Set<(event: GovernorEvent) => void>();
 
   /** Connects with the first tick. Throws ConfigError for an address that can't be one. */
@@ -121,7 +122,7 @@ export class RedisGovernor implements Governor {
     try {
       // The key names the slot; all others begin alike.
       const keys = [`${this.#prefix}s`];
-      return String(await this.#connection.run(SCRIPT, keys, [verb, this.#prefix, this.#setup, input, moment]));
+      return String(await this.#connection.run(this.#script, keys, [verb, this.#prefix, this.#setup, input, moment]));
     } catch (error) {
       throw governanceError(this.scope, verb, classifyRedisError(error));
     }

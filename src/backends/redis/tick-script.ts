@@ -5,857 +5,782 @@ local ____modules = {}
 local ____moduleCache = {}
 local ____originalRequire = nil
 local function require(file, ...)
-    if ____moduleCache[file] then
-        return ____moduleCache[file].value
-    end
-    if ____modules[file] then
-        local module = ____modules[file]
-        local value = nil
-        if (select("#", ...) > 0) then value = module(...) else value = module(file) end
-        ____moduleCache[file] = { value = value }
-        return value
-    else
-        if ____originalRequire then
-            return ____originalRequire(file)
-        else
-            error("module '" .. file .. "' not found")
-        end
-    end
+if ____moduleCache[file] then
+return ____moduleCache[file].value
+end
+if ____modules[file] then
+local module = ____modules[file]
+local value = nil
+if (select("#", ...) > 0) then value = module(...) else value = module(file) end
+____moduleCache[file] = { value = value }
+return value
+else
+if ____originalRequire then
+return ____originalRequire(file)
+else
+error("module '" .. file .. "' not found")
+end
+end
 end
 ____modules = {
 ["lualib_bundle"] = function(...) 
 local function __TS__StringStartsWith(self, searchString, position)
-    if position == nil or position < 0 then
-        position = 0
-    end
-    return string.sub(self, position + 1, #searchString + position) == searchString
+if position == nil or position < 0 then
+position = 0
+end
+return string.sub(self, position + 1, #searchString + position) == searchString
 end
 
 local __TS__Symbol, Symbol
 do
-    local symbolMetatable = {__tostring = function(self)
-        return ("Symbol(" .. (self.description or "")) .. ")"
-    end}
-    function __TS__Symbol(description)
-        return setmetatable({description = description}, symbolMetatable)
-    end
-    Symbol = {
-        asyncDispose = __TS__Symbol("Symbol.asyncDispose"),
-        dispose = __TS__Symbol("Symbol.dispose"),
-        iterator = __TS__Symbol("Symbol.iterator"),
-        hasInstance = __TS__Symbol("Symbol.hasInstance"),
-        species = __TS__Symbol("Symbol.species"),
-        toStringTag = __TS__Symbol("Symbol.toStringTag")
-    }
+local symbolMetatable = {__tostring = function(self)
+return ("Symbol(" .. (self.description or "")) .. ")"
+end}
+function __TS__Symbol(description)
+return setmetatable({description = description}, symbolMetatable)
+end
+Symbol = {
+asyncDispose = __TS__Symbol("Symbol.asyncDispose"),
+dispose = __TS__Symbol("Symbol.dispose"),
+iterator = __TS__Symbol("Symbol.iterator"),
+hasInstance = __TS__Symbol("Symbol.hasInstance"),
+species = __TS__Symbol("Symbol.species"),
+toStringTag = __TS__Symbol("Symbol.toStringTag")
+}
 end
 
 local __TS__Iterator
 do
-    local function iteratorGeneratorStep(self)
-        local co = self.____coroutine
-        local status, value = coroutine.resume(co)
-        if not status then
-            error(value, 0)
-        end
-        if coroutine.status(co) == "dead" then
-            return
-        end
-        return true, value
-    end
-    local function iteratorIteratorStep(self)
-        local result = self:next()
-        if result.done then
-            return
-        end
-        return true, result.value
-    end
-    local function iteratorStringStep(self, index)
-        index = index + 1
-        if index > #self then
-            return
-        end
-        return index, string.sub(self, index, index)
-    end
-    function __TS__Iterator(iterable)
-        if type(iterable) == "string" then
-            return iteratorStringStep, iterable, 0
-        elseif iterable.____coroutine ~= nil then
-            return iteratorGeneratorStep, iterable
-        elseif iterable[Symbol.iterator] then
-            local iterator = iterable[Symbol.iterator](iterable)
-            return iteratorIteratorStep, iterator
-        else
-            return ipairs(iterable)
-        end
-    end
+local function iteratorGeneratorStep(self)
+local co = self.____coroutine
+local status, value = coroutine.resume(co)
+if not status then
+error(value, 0)
+end
+if coroutine.status(co) == "dead" then
+return
+end
+return true, value
+end
+local function iteratorIteratorStep(self)
+local result = self:next()
+if result.done then
+return
+end
+return true, result.value
+end
+local function iteratorStringStep(self, index)
+index = index + 1
+if index > #self then
+return
+end
+return index, string.sub(self, index, index)
+end
+function __TS__Iterator(iterable)
+if type(iterable) == "string" then
+return iteratorStringStep, iterable, 0
+elseif iterable.____coroutine ~= nil then
+return iteratorGeneratorStep, iterable
+elseif iterable[Symbol.iterator] then
+local iterator = iterable[Symbol.iterator](iterable)
+return iteratorIteratorStep, iterator
+else
+return ipairs(iterable)
+end
+end
 end
 
 local function __TS__ObjectAssign(target, ...)
-    local sources = {...}
-    for i = 1, #sources do
-        local source = sources[i]
-        if type(source) == "table" then
-            for key in pairs(source) do
-                target[key] = source[key]
-            end
-        end
-    end
-    return target
+local sources = {...}
+for i = 1, #sources do
+local source = sources[i]
+if type(source) == "table" then
+for key in pairs(source) do
+target[key] = source[key]
+end
+end
+end
+return target
 end
 
 local function __TS__StringAccess(self, index)
-    if index >= 0 and index < #self then
-        return string.sub(self, index + 1, index + 1)
-    end
+if index >= 0 and index < #self then
+return string.sub(self, index + 1, index + 1)
+end
 end
 
 local __TS__Unpack = table.unpack or unpack
 
 local function __TS__Spread(iterable)
-    local arr = {}
-    if type(iterable) == "string" then
-        for i = 0, #iterable - 1 do
-            arr[i + 1] = __TS__StringAccess(iterable, i)
-        end
-    else
-        local len = 0
-        for ____, item in __TS__Iterator(iterable) do
-            len = len + 1
-            arr[len] = item
-        end
-    end
-    return __TS__Unpack(arr)
+local arr = {}
+if type(iterable) == "string" then
+for i = 0, #iterable - 1 do
+arr[i + 1] = __TS__StringAccess(iterable, i)
+end
+else
+local len = 0
+for ____, item in __TS__Iterator(iterable) do
+len = len + 1
+arr[len] = item
+end
+end
+return __TS__Unpack(arr)
 end
 
 local function __TS__ArrayMap(self, callbackfn, thisArg)
-    local result = {}
-    for i = 1, #self do
-        result[i] = callbackfn(thisArg, self[i], i - 1, self)
-    end
-    return result
+local result = {}
+for i = 1, #self do
+result[i] = callbackfn(thisArg, self[i], i - 1, self)
+end
+return result
 end
 
 local function __TS__NumberIsFinite(value)
-    return type(value) == "number" and value == value and value ~= math.huge and value ~= -math.huge
+return type(value) == "number" and value == value and value ~= math.huge and value ~= -math.huge
 end
 
 local function __TS__MathTrunc(val)
-    if not __TS__NumberIsFinite(val) or val == 0 then
-        return val
-    end
-    return val > 0 and math.floor(val) or math.ceil(val)
+if not __TS__NumberIsFinite(val) or val == 0 then
+return val
+end
+return val > 0 and math.floor(val) or math.ceil(val)
 end
 
 local function __TS__ArraySort(self, compareFn)
-    if compareFn ~= nil then
-        table.sort(
-            self,
-            function(a, b) return compareFn(nil, a, b) < 0 end
-        )
-    else
-        table.sort(self)
-    end
-    return self
+if compareFn ~= nil then
+table.sort(
+self,
+function(a, b) return compareFn(nil, a, b) < 0 end
+)
+else
+table.sort(self)
 end
-
-local __TS__ArrayFrom
-do
-    local function arrayLikeStep(self, index)
-        index = index + 1
-        if index > self.length then
-            return
-        end
-        return index, self[index]
-    end
-    local function arrayLikeIterator(arr)
-        if type(arr.length) == "number" then
-            return arrayLikeStep, arr, 0
-        end
-        return __TS__Iterator(arr)
-    end
-    function __TS__ArrayFrom(arrayLike, mapFn, thisArg)
-        local result = {}
-        if mapFn == nil then
-            for ____, v in arrayLikeIterator(arrayLike) do
-                result[#result + 1] = v
-            end
-        else
-            local i = 0
-            for ____, v in arrayLikeIterator(arrayLike) do
-                local ____mapFn_3 = mapFn
-                local ____thisArg_1 = thisArg
-                local ____v_2 = v
-                local ____i_0 = i
-                i = ____i_0 + 1
-                result[#result + 1] = ____mapFn_3(____thisArg_1, ____v_2, ____i_0)
-            end
-        end
-        return result
-    end
+return self
 end
 
 local function __TS__Class(self)
-    local c = {prototype = {}}
-    c.prototype.__index = c.prototype
-    c.prototype.constructor = c
-    return c
+local c = {prototype = {}}
+c.prototype.__index = c.prototype
+c.prototype.constructor = c
+return c
 end
 
 local function __TS__New(target, ...)
-    local instance = setmetatable({}, target.prototype)
-    instance:____constructor(...)
-    return instance
+local instance = setmetatable({}, target.prototype)
+instance:____constructor(...)
+return instance
 end
 
 local Set
 do
-    Set = __TS__Class()
-    Set.name = "Set"
-    function Set.prototype.____constructor(self, values)
-        self[Symbol.toStringTag] = "Set"
-        self.size = 0
-        self.nextKey = {}
-        self.previousKey = {}
-        if values == nil then
-            return
-        end
-        local iterable = values
-        if iterable[Symbol.iterator] then
-            local iterator = iterable[Symbol.iterator](iterable)
-            while true do
-                local result = iterator:next()
-                if result.done then
-                    break
-                end
-                self:add(result.value)
-            end
-        else
-            local array = values
-            for ____, value in ipairs(array) do
-                self:add(value)
-            end
-        end
-    end
-    function Set.prototype.add(self, value)
-        local isNewValue = not self:has(value)
-        if isNewValue then
-            self.size = self.size + 1
-        end
-        if self.firstKey == nil then
-            self.firstKey = value
-            self.lastKey = value
-        elseif isNewValue then
-            self.nextKey[self.lastKey] = value
-            self.previousKey[value] = self.lastKey
-            self.lastKey = value
-        end
-        return self
-    end
-    function Set.prototype.clear(self)
-        self.nextKey = {}
-        self.previousKey = {}
-        self.firstKey = nil
-        self.lastKey = nil
-        self.size = 0
-    end
-    function Set.prototype.delete(self, value)
-        local contains = self:has(value)
-        if contains then
-            self.size = self.size - 1
-            local next = self.nextKey[value]
-            local previous = self.previousKey[value]
-            if next ~= nil and previous ~= nil then
-                self.nextKey[previous] = next
-                self.previousKey[next] = previous
-            elseif next ~= nil then
-                self.firstKey = next
-                self.previousKey[next] = nil
-            elseif previous ~= nil then
-                self.lastKey = previous
-                self.nextKey[previous] = nil
-            else
-                self.firstKey = nil
-                self.lastKey = nil
-            end
-            self.nextKey[value] = nil
-            self.previousKey[value] = nil
-        end
-        return contains
-    end
-    function Set.prototype.forEach(self, callback)
-        for ____, key in __TS__Iterator(self:keys()) do
-            callback(nil, key, key, self)
-        end
-    end
-    function Set.prototype.has(self, value)
-        return self.nextKey[value] ~= nil or self.lastKey == value
-    end
-    Set.prototype[Symbol.iterator] = function(self)
-        return self:values()
-    end
-    function Set.prototype.entries(self)
-        local function getFirstKey()
-            return self.firstKey
-        end
-        local nextKey = self.nextKey
-        local key
-        local started = false
-        return {
-            [Symbol.iterator] = function(self)
-                return self
-            end,
-            next = function(self)
-                if not started then
-                    started = true
-                    key = getFirstKey(nil)
-                else
-                    key = nextKey[key]
-                end
-                return {done = not key, value = {key, key}}
-            end
-        }
-    end
-    function Set.prototype.keys(self)
-        local function getFirstKey()
-            return self.firstKey
-        end
-        local nextKey = self.nextKey
-        local key
-        local started = false
-        return {
-            [Symbol.iterator] = function(self)
-                return self
-            end,
-            next = function(self)
-                if not started then
-                    started = true
-                    key = getFirstKey(nil)
-                else
-                    key = nextKey[key]
-                end
-                return {done = not key, value = key}
-            end
-        }
-    end
-    function Set.prototype.values(self)
-        local function getFirstKey()
-            return self.firstKey
-        end
-        local nextKey = self.nextKey
-        local key
-        local started = false
-        return {
-            [Symbol.iterator] = function(self)
-                return self
-            end,
-            next = function(self)
-                if not started then
-                    started = true
-                    key = getFirstKey(nil)
-                else
-                    key = nextKey[key]
-                end
-                return {done = not key, value = key}
-            end
-        }
-    end
-    function Set.prototype.union(self, other)
-        local result = __TS__New(Set, self)
-        for ____, item in __TS__Iterator(other) do
-            result:add(item)
-        end
-        return result
-    end
-    function Set.prototype.intersection(self, other)
-        local result = __TS__New(Set)
-        for ____, item in __TS__Iterator(self) do
-            if other:has(item) then
-                result:add(item)
-            end
-        end
-        return result
-    end
-    function Set.prototype.difference(self, other)
-        local result = __TS__New(Set, self)
-        for ____, item in __TS__Iterator(other) do
-            result:delete(item)
-        end
-        return result
-    end
-    function Set.prototype.symmetricDifference(self, other)
-        local result = __TS__New(Set, self)
-        for ____, item in __TS__Iterator(other) do
-            if self:has(item) then
-                result:delete(item)
-            else
-                result:add(item)
-            end
-        end
-        return result
-    end
-    function Set.prototype.isSubsetOf(self, other)
-        for ____, item in __TS__Iterator(self) do
-            if not other:has(item) then
-                return false
-            end
-        end
-        return true
-    end
-    function Set.prototype.isSupersetOf(self, other)
-        for ____, item in __TS__Iterator(other) do
-            if not self:has(item) then
-                return false
-            end
-        end
-        return true
-    end
-    function Set.prototype.isDisjointFrom(self, other)
-        for ____, item in __TS__Iterator(self) do
-            if other:has(item) then
-                return false
-            end
-        end
-        return true
-    end
-    Set[Symbol.species] = Set
+Set = __TS__Class()
+Set.name = "Set"
+function Set.prototype.____constructor(self, values)
+self[Symbol.toStringTag] = "Set"
+self.size = 0
+self.nextKey = {}
+self.previousKey = {}
+if values == nil then
+return
+end
+local iterable = values
+if iterable[Symbol.iterator] then
+local iterator = iterable[Symbol.iterator](iterable)
+while true do
+local result = iterator:next()
+if result.done then
+break
+end
+self:add(result.value)
+end
+else
+local array = values
+for ____, value in ipairs(array) do
+self:add(value)
+end
+end
+end
+function Set.prototype.add(self, value)
+local isNewValue = not self:has(value)
+if isNewValue then
+self.size = self.size + 1
+end
+if self.firstKey == nil then
+self.firstKey = value
+self.lastKey = value
+elseif isNewValue then
+self.nextKey[self.lastKey] = value
+self.previousKey[value] = self.lastKey
+self.lastKey = value
+end
+return self
+end
+function Set.prototype.clear(self)
+self.nextKey = {}
+self.previousKey = {}
+self.firstKey = nil
+self.lastKey = nil
+self.size = 0
+end
+function Set.prototype.delete(self, value)
+local contains = self:has(value)
+if contains then
+self.size = self.size - 1
+local next = self.nextKey[value]
+local previous = self.previousKey[value]
+if next ~= nil and previous ~= nil then
+self.nextKey[previous] = next
+self.previousKey[next] = previous
+elseif next ~= nil then
+self.firstKey = next
+self.previousKey[next] = nil
+elseif previous ~= nil then
+self.lastKey = previous
+self.nextKey[previous] = nil
+else
+self.firstKey = nil
+self.lastKey = nil
+end
+self.nextKey[value] = nil
+self.previousKey[value] = nil
+end
+return contains
+end
+function Set.prototype.forEach(self, callback)
+for ____, key in __TS__Iterator(self:keys()) do
+callback(nil, key, key, self)
+end
+end
+function Set.prototype.has(self, value)
+return self.nextKey[value] ~= nil or self.lastKey == value
+end
+Set.prototype[Symbol.iterator] = function(self)
+return self:values()
+end
+function Set.prototype.entries(self)
+local function getFirstKey()
+return self.firstKey
+end
+local nextKey = self.nextKey
+local key
+local started = false
+return {
+[Symbol.iterator] = function(self)
+return self
+end,
+next = function(self)
+if not started then
+started = true
+key = getFirstKey(nil)
+else
+key = nextKey[key]
+end
+return {done = not key, value = {key, key}}
+end
+}
+end
+function Set.prototype.keys(self)
+local function getFirstKey()
+return self.firstKey
+end
+local nextKey = self.nextKey
+local key
+local started = false
+return {
+[Symbol.iterator] = function(self)
+return self
+end,
+next = function(self)
+if not started then
+started = true
+key = getFirstKey(nil)
+else
+key = nextKey[key]
+end
+return {done = not key, value = key}
+end
+}
+end
+function Set.prototype.values(self)
+local function getFirstKey()
+return self.firstKey
+end
+local nextKey = self.nextKey
+local key
+local started = false
+return {
+[Symbol.iterator] = function(self)
+return self
+end,
+next = function(self)
+if not started then
+started = true
+key = getFirstKey(nil)
+else
+key = nextKey[key]
+end
+return {done = not key, value = key}
+end
+}
+end
+function Set.prototype.union(self, other)
+local result = __TS__New(Set, self)
+for ____, item in __TS__Iterator(other) do
+result:add(item)
+end
+return result
+end
+function Set.prototype.intersection(self, other)
+local result = __TS__New(Set)
+for ____, item in __TS__Iterator(self) do
+if other:has(item) then
+result:add(item)
+end
+end
+return result
+end
+function Set.prototype.difference(self, other)
+local result = __TS__New(Set, self)
+for ____, item in __TS__Iterator(other) do
+result:delete(item)
+end
+return result
+end
+function Set.prototype.symmetricDifference(self, other)
+local result = __TS__New(Set, self)
+for ____, item in __TS__Iterator(other) do
+if self:has(item) then
+result:delete(item)
+else
+result:add(item)
+end
+end
+return result
+end
+function Set.prototype.isSubsetOf(self, other)
+for ____, item in __TS__Iterator(self) do
+if not other:has(item) then
+return false
+end
+end
+return true
+end
+function Set.prototype.isSupersetOf(self, other)
+for ____, item in __TS__Iterator(other) do
+if not self:has(item) then
+return false
+end
+end
+return true
+end
+function Set.prototype.isDisjointFrom(self, other)
+for ____, item in __TS__Iterator(self) do
+if other:has(item) then
+return false
+end
+end
+return true
+end
+Set[Symbol.species] = Set
 end
 
 local function __TS__ArrayIncludes(self, searchElement, fromIndex)
-    if fromIndex == nil then
-        fromIndex = 0
-    end
-    local len = #self
-    local k = fromIndex
-    if fromIndex < 0 then
-        k = len + fromIndex
-    end
-    if k < 0 then
-        k = 0
-    end
-    for i = k + 1, len do
-        if self[i] == searchElement then
-            return true
-        end
-    end
-    return false
+if fromIndex == nil then
+fromIndex = 0
+end
+local len = #self
+local k = fromIndex
+if fromIndex < 0 then
+k = len + fromIndex
+end
+if k < 0 then
+k = 0
+end
+for i = k + 1, len do
+if self[i] == searchElement then
+return true
+end
+end
+return false
 end
 
 local Map
 do
-    Map = __TS__Class()
-    Map.name = "Map"
-    function Map.prototype.____constructor(self, entries)
-        self[Symbol.toStringTag] = "Map"
-        self.items = {}
-        self.size = 0
-        self.nextKey = {}
-        self.previousKey = {}
-        if entries == nil then
-            return
-        end
-        local iterable = entries
-        if iterable[Symbol.iterator] then
-            local iterator = iterable[Symbol.iterator](iterable)
-            while true do
-                local result = iterator:next()
-                if result.done then
-                    break
-                end
-                local value = result.value
-                self:set(value[1], value[2])
-            end
-        else
-            local array = entries
-            for ____, kvp in ipairs(array) do
-                self:set(kvp[1], kvp[2])
-            end
-        end
-    end
-    function Map.prototype.clear(self)
-        self.items = {}
-        self.nextKey = {}
-        self.previousKey = {}
-        self.firstKey = nil
-        self.lastKey = nil
-        self.size = 0
-    end
-    function Map.prototype.delete(self, key)
-        local contains = self:has(key)
-        if contains then
-            self.size = self.size - 1
-            local next = self.nextKey[key]
-            local previous = self.previousKey[key]
-            if next ~= nil and previous ~= nil then
-                self.nextKey[previous] = next
-                self.previousKey[next] = previous
-            elseif next ~= nil then
-                self.firstKey = next
-                self.previousKey[next] = nil
-            elseif previous ~= nil then
-                self.lastKey = previous
-                self.nextKey[previous] = nil
-            else
-                self.firstKey = nil
-                self.lastKey = nil
-            end
-            self.nextKey[key] = nil
-            self.previousKey[key] = nil
-        end
-        self.items[key] = nil
-        return contains
-    end
-    function Map.prototype.forEach(self, callback)
-        for ____, key in __TS__Iterator(self:keys()) do
-            callback(nil, self.items[key], key, self)
-        end
-    end
-    function Map.prototype.get(self, key)
-        return self.items[key]
-    end
-    function Map.prototype.has(self, key)
-        return self.nextKey[key] ~= nil or self.lastKey == key
-    end
-    function Map.prototype.set(self, key, value)
-        local isNewValue = not self:has(key)
-        if isNewValue then
-            self.size = self.size + 1
-        end
-        self.items[key] = value
-        if self.firstKey == nil then
-            self.firstKey = key
-            self.lastKey = key
-        elseif isNewValue then
-            self.nextKey[self.lastKey] = key
-            self.previousKey[key] = self.lastKey
-            self.lastKey = key
-        end
-        return self
-    end
-    Map.prototype[Symbol.iterator] = function(self)
-        return self:entries()
-    end
-    function Map.prototype.entries(self)
-        local function getFirstKey()
-            return self.firstKey
-        end
-        local items = self.items
-        local nextKey = self.nextKey
-        local key
-        local started = false
-        return {
-            [Symbol.iterator] = function(self)
-                return self
-            end,
-            next = function(self)
-                if not started then
-                    started = true
-                    key = getFirstKey(nil)
-                else
-                    key = nextKey[key]
-                end
-                return {done = not key, value = {key, items[key]}}
-            end
-        }
-    end
-    function Map.prototype.keys(self)
-        local function getFirstKey()
-            return self.firstKey
-        end
-        local nextKey = self.nextKey
-        local key
-        local started = false
-        return {
-            [Symbol.iterator] = function(self)
-                return self
-            end,
-            next = function(self)
-                if not started then
-                    started = true
-                    key = getFirstKey(nil)
-                else
-                    key = nextKey[key]
-                end
-                return {done = not key, value = key}
-            end
-        }
-    end
-    function Map.prototype.values(self)
-        local function getFirstKey()
-            return self.firstKey
-        end
-        local items = self.items
-        local nextKey = self.nextKey
-        local key
-        local started = false
-        return {
-            [Symbol.iterator] = function(self)
-                return self
-            end,
-            next = function(self)
-                if not started then
-                    started = true
-                    key = getFirstKey(nil)
-                else
-                    key = nextKey[key]
-                end
-                return {done = not key, value = items[key]}
-            end
-        }
-    end
-    Map[Symbol.species] = Map
+Map = __TS__Class()
+Map.name = "Map"
+function Map.prototype.____constructor(self, entries)
+self[Symbol.toStringTag] = "Map"
+self.items = {}
+self.size = 0
+self.nextKey = {}
+self.previousKey = {}
+if entries == nil then
+return
+end
+local iterable = entries
+if iterable[Symbol.iterator] then
+local iterator = iterable[Symbol.iterator](iterable)
+while true do
+local result = iterator:next()
+if result.done then
+break
+end
+local value = result.value
+self:set(value[1], value[2])
+end
+else
+local array = entries
+for ____, kvp in ipairs(array) do
+self:set(kvp[1], kvp[2])
+end
+end
+end
+function Map.prototype.clear(self)
+self.items = {}
+self.nextKey = {}
+self.previousKey = {}
+self.firstKey = nil
+self.lastKey = nil
+self.size = 0
+end
+function Map.prototype.delete(self, key)
+local contains = self:has(key)
+if contains then
+self.size = self.size - 1
+local next = self.nextKey[key]
+local previous = self.previousKey[key]
+if next ~= nil and previous ~= nil then
+self.nextKey[previous] = next
+self.previousKey[next] = previous
+elseif next ~= nil then
+self.firstKey = next
+self.previousKey[next] = nil
+elseif previous ~= nil then
+self.lastKey = previous
+self.nextKey[previous] = nil
+else
+self.firstKey = nil
+self.lastKey = nil
+end
+self.nextKey[key] = nil
+self.previousKey[key] = nil
+end
+self.items[key] = nil
+return contains
+end
+function Map.prototype.forEach(self, callback)
+for ____, key in __TS__Iterator(self:keys()) do
+callback(nil, self.items[key], key, self)
+end
+end
+function Map.prototype.get(self, key)
+return self.items[key]
+end
+function Map.prototype.has(self, key)
+return self.nextKey[key] ~= nil or self.lastKey == key
+end
+function Map.prototype.set(self, key, value)
+local isNewValue = not self:has(key)
+if isNewValue then
+self.size = self.size + 1
+end
+self.items[key] = value
+if self.firstKey == nil then
+self.firstKey = key
+self.lastKey = key
+elseif isNewValue then
+self.nextKey[self.lastKey] = key
+self.previousKey[key] = self.lastKey
+self.lastKey = key
+end
+return self
+end
+Map.prototype[Symbol.iterator] = function(self)
+return self:entries()
+end
+function Map.prototype.entries(self)
+local function getFirstKey()
+return self.firstKey
+end
+local items = self.items
+local nextKey = self.nextKey
+local key
+local started = false
+return {
+[Symbol.iterator] = function(self)
+return self
+end,
+next = function(self)
+if not started then
+started = true
+key = getFirstKey(nil)
+else
+key = nextKey[key]
+end
+return {done = not key, value = {key, items[key]}}
+end
+}
+end
+function Map.prototype.keys(self)
+local function getFirstKey()
+return self.firstKey
+end
+local nextKey = self.nextKey
+local key
+local started = false
+return {
+[Symbol.iterator] = function(self)
+return self
+end,
+next = function(self)
+if not started then
+started = true
+key = getFirstKey(nil)
+else
+key = nextKey[key]
+end
+return {done = not key, value = key}
+end
+}
+end
+function Map.prototype.values(self)
+local function getFirstKey()
+return self.firstKey
+end
+local items = self.items
+local nextKey = self.nextKey
+local key
+local started = false
+return {
+[Symbol.iterator] = function(self)
+return self
+end,
+next = function(self)
+if not started then
+started = true
+key = getFirstKey(nil)
+else
+key = nextKey[key]
+end
+return {done = not key, value = items[key]}
+end
+}
+end
+Map[Symbol.species] = Map
 end
 
 local function __TS__StringIncludes(self, searchString, position)
-    if not position then
-        position = 1
-    else
-        position = position + 1
-    end
-    local index = string.find(self, searchString, position, true)
-    return index ~= nil
+if not position then
+position = 1
+else
+position = position + 1
+end
+local index = string.find(self, searchString, position, true)
+return index ~= nil
 end
 
 local function __TS__ArraySetLength(self, length)
-    if length < 0 or length ~= length or length == math.huge or math.floor(length) ~= length then
-        error(
-            "invalid array length: " .. tostring(length),
-            0
-        )
-    end
-    for i = length + 1, #self do
-        self[i] = nil
-    end
-    return length
+if length < 0 or length ~= length or length == math.huge or math.floor(length) ~= length then
+error(
+"invalid array length: " .. tostring(length),
+0
+)
+end
+for i = length + 1, #self do
+self[i] = nil
+end
+return length
 end
 
 local function __TS__CountVarargs(...)
-    return select("#", ...)
+return select("#", ...)
 end
 
 local function __TS__ArraySplice(self, ...)
-    local args = {...}
-    local len = #self
-    local actualArgumentCount = __TS__CountVarargs(...)
-    local start = args[1]
-    local deleteCount = args[2]
-    if start < 0 then
-        start = len + start
-        if start < 0 then
-            start = 0
-        end
-    elseif start > len then
-        start = len
-    end
-    local itemCount = actualArgumentCount - 2
-    if itemCount < 0 then
-        itemCount = 0
-    end
-    local actualDeleteCount
-    if actualArgumentCount == 0 then
-        actualDeleteCount = 0
-    elseif actualArgumentCount == 1 then
-        actualDeleteCount = len - start
-    else
-        actualDeleteCount = deleteCount or 0
-        if actualDeleteCount < 0 then
-            actualDeleteCount = 0
-        end
-        if actualDeleteCount > len - start then
-            actualDeleteCount = len - start
-        end
-    end
-    local out = {}
-    for k = 1, actualDeleteCount do
-        local from = start + k
-        if self[from] ~= nil then
-            out[k] = self[from]
-        end
-    end
-    if itemCount < actualDeleteCount then
-        for k = start + 1, len - actualDeleteCount do
-            local from = k + actualDeleteCount
-            local to = k + itemCount
-            if self[from] then
-                self[to] = self[from]
-            else
-                self[to] = nil
-            end
-        end
-        for k = len - actualDeleteCount + itemCount + 1, len do
-            self[k] = nil
-        end
-    elseif itemCount > actualDeleteCount then
-        for k = len - actualDeleteCount, start + 1, -1 do
-            local from = k + actualDeleteCount
-            local to = k + itemCount
-            if self[from] then
-                self[to] = self[from]
-            else
-                self[to] = nil
-            end
-        end
-    end
-    local j = start + 1
-    for i = 3, actualArgumentCount do
-        self[j] = args[i]
-        j = j + 1
-    end
-    for k = #self, len - actualDeleteCount + itemCount + 1, -1 do
-        self[k] = nil
-    end
-    return out
+local args = {...}
+local len = #self
+local actualArgumentCount = __TS__CountVarargs(...)
+local start = args[1]
+local deleteCount = args[2]
+if start < 0 then
+start = len + start
+if start < 0 then
+start = 0
+end
+elseif start > len then
+start = len
+end
+local itemCount = actualArgumentCount - 2
+if itemCount < 0 then
+itemCount = 0
+end
+local actualDeleteCount
+if actualArgumentCount == 0 then
+actualDeleteCount = 0
+elseif actualArgumentCount == 1 then
+actualDeleteCount = len - start
+else
+actualDeleteCount = deleteCount or 0
+if actualDeleteCount < 0 then
+actualDeleteCount = 0
+end
+if actualDeleteCount > len - start then
+actualDeleteCount = len - start
+end
+end
+local out = {}
+for k = 1, actualDeleteCount do
+local from = start + k
+if self[from] ~= nil then
+out[k] = self[from]
+end
+end
+if itemCount < actualDeleteCount then
+for k = start + 1, len - actualDeleteCount do
+local from = k + actualDeleteCount
+local to = k + itemCount
+if self[from] then
+self[to] = self[from]
+else
+self[to] = nil
+end
+end
+for k = len - actualDeleteCount + itemCount + 1, len do
+self[k] = nil
+end
+elseif itemCount > actualDeleteCount then
+for k = len - actualDeleteCount, start + 1, -1 do
+local from = k + actualDeleteCount
+local to = k + itemCount
+if self[from] then
+self[to] = self[from]
+else
+self[to] = nil
+end
+end
+end
+local j = start + 1
+for i = 3, actualArgumentCount do
+self[j] = args[i]
+j = j + 1
+end
+for k = #self, len - actualDeleteCount + itemCount + 1, -1 do
+self[k] = nil
+end
+return out
 end
 
 local function __TS__ArrayFilter(self, callbackfn, thisArg)
-    local result = {}
-    local len = 0
-    for i = 1, #self do
-        if callbackfn(thisArg, self[i], i - 1, self) then
-            len = len + 1
-            result[len] = self[i]
-        end
-    end
-    return result
+local result = {}
+local len = 0
+for i = 1, #self do
+if callbackfn(thisArg, self[i], i - 1, self) then
+len = len + 1
+result[len] = self[i]
+end
+end
+return result
 end
 
 local function __TS__ArraySome(self, callbackfn, thisArg)
-    for i = 1, #self do
-        if callbackfn(thisArg, self[i], i - 1, self) then
-            return true
-        end
-    end
-    return false
+for i = 1, #self do
+if callbackfn(thisArg, self[i], i - 1, self) then
+return true
+end
+end
+return false
 end
 
 local function __TS__ArrayFindIndex(self, callbackFn, thisArg)
-    for i = 1, #self do
-        if callbackFn(thisArg, self[i], i - 1, self) then
-            return i - 1
-        end
-    end
-    return -1
+for i = 1, #self do
+if callbackFn(thisArg, self[i], i - 1, self) then
+return i - 1
+end
+end
+return -1
 end
 
 local function __TS__ArrayFind(self, predicate, thisArg)
-    for i = 1, #self do
-        local elem = self[i]
-        if predicate(thisArg, elem, i - 1, self) then
-            return elem
-        end
-    end
-    return nil
+for i = 1, #self do
+local elem = self[i]
+if predicate(thisArg, elem, i - 1, self) then
+return elem
+end
+end
+return nil
 end
 
 local function __TS__ArrayPush(self, ...)
-    local items = {...}
-    local len = #self
-    for i = 1, #items do
-        len = len + 1
-        self[len] = items[i]
-    end
-    return len
+local items = {...}
+local len = #self
+for i = 1, #items do
+len = len + 1
+self[len] = items[i]
 end
-
-local __TS__StringSplit
-do
-    local sub = string.sub
-    local find = string.find
-    function __TS__StringSplit(source, separator, limit)
-        if limit == nil then
-            limit = 4294967295
-        end
-        if limit == 0 then
-            return {}
-        end
-        local result = {}
-        local resultIndex = 1
-        if separator == nil or separator == "" then
-            for i = 1, #source do
-                result[resultIndex] = sub(source, i, i)
-                resultIndex = resultIndex + 1
-            end
-        else
-            local currentPos = 1
-            while resultIndex <= limit do
-                local startPos, endPos = find(source, separator, currentPos, true)
-                if not startPos then
-                    break
-                end
-                result[resultIndex] = sub(source, currentPos, startPos - 1)
-                resultIndex = resultIndex + 1
-                currentPos = endPos + 1
-            end
-            if resultIndex <= limit then
-                result[resultIndex] = sub(source, currentPos)
-            end
-        end
-        return result
-    end
+return len
 end
 
 local function __TS__ArraySlice(self, first, last)
-    local len = #self
-    first = first or 0
-    if first < 0 then
-        first = len + first
-        if first < 0 then
-            first = 0
-        end
-    else
-        if first > len then
-            first = len
-        end
-    end
-    last = last or len
-    if last < 0 then
-        last = len + last
-        if last < 0 then
-            last = 0
-        end
-    else
-        if last > len then
-            last = len
-        end
-    end
-    local out = {}
-    first = first + 1
-    last = last + 1
-    local n = 1
-    while first < last do
-        out[n] = self[first]
-        first = first + 1
-        n = n + 1
-    end
-    return out
+local len = #self
+first = first or 0
+if first < 0 then
+first = len + first
+if first < 0 then
+first = 0
+end
+else
+if first > len then
+first = len
+end
+end
+last = last or len
+if last < 0 then
+last = len + last
+if last < 0 then
+last = 0
+end
+else
+if last > len then
+last = len
+end
+end
+local out = {}
+first = first + 1
+last = last + 1
+local n = 1
+while first < last do
+out[n] = self[first]
+first = first + 1
+n = n + 1
+end
+return out
 end
 
 return {
-  __TS__StringStartsWith = __TS__StringStartsWith,
-  __TS__Iterator = __TS__Iterator,
-  __TS__ObjectAssign = __TS__ObjectAssign,
-  __TS__Spread = __TS__Spread,
-  __TS__ArrayMap = __TS__ArrayMap,
-  __TS__NumberIsFinite = __TS__NumberIsFinite,
-  __TS__MathTrunc = __TS__MathTrunc,
-  __TS__ArraySort = __TS__ArraySort,
-  __TS__ArrayFrom = __TS__ArrayFrom,
-  Set = Set,
-  __TS__New = __TS__New,
-  __TS__ArrayIncludes = __TS__ArrayIncludes,
-  Map = Map,
-  __TS__StringIncludes = __TS__StringIncludes,
-  __TS__ArraySetLength = __TS__ArraySetLength,
-  __TS__ArraySplice = __TS__ArraySplice,
-  __TS__ArrayFilter = __TS__ArrayFilter,
-  __TS__ArraySome = __TS__ArraySome,
-  __TS__ArrayFindIndex = __TS__ArrayFindIndex,
-  __TS__ArrayFind = __TS__ArrayFind,
-  __TS__ArrayPush = __TS__ArrayPush,
-  __TS__StringSplit = __TS__StringSplit,
-  __TS__ArraySlice = __TS__ArraySlice,
-  __TS__Class = __TS__Class
+__TS__StringStartsWith = __TS__StringStartsWith,
+__TS__Iterator = __TS__Iterator,
+__TS__ObjectAssign = __TS__ObjectAssign,
+__TS__Spread = __TS__Spread,
+__TS__ArrayMap = __TS__ArrayMap,
+__TS__NumberIsFinite = __TS__NumberIsFinite,
+__TS__MathTrunc = __TS__MathTrunc,
+__TS__ArraySort = __TS__ArraySort,
+Set = Set,
+__TS__New = __TS__New,
+__TS__ArrayIncludes = __TS__ArrayIncludes,
+Map = Map,
+__TS__StringIncludes = __TS__StringIncludes,
+__TS__ArraySetLength = __TS__ArraySetLength,
+__TS__ArraySplice = __TS__ArraySplice,
+__TS__ArrayFilter = __TS__ArrayFilter,
+__TS__ArraySome = __TS__ArraySome,
+__TS__ArrayFindIndex = __TS__ArrayFindIndex,
+__TS__ArrayFind = __TS__ArrayFind,
+__TS__ArrayPush = __TS__ArrayPush,
+__TS__Class = __TS__Class,
+__TS__ArraySlice = __TS__ArraySlice
 }
- end,
+end,
 ["main"] = function(...) 
 local ____lualib = require("lualib_bundle")
 local __TS__StringStartsWith = ____lualib.__TS__StringStartsWith
@@ -877,98 +802,127 @@ local verb, prefix, configuration, input, moment = unpack(ARGV, 1, 5)
 local KEYS_OUTLIVE_MS = 86400000
 local TEST_PREFIX = "pgw-test:"
 local function storeClock()
-    local ____prefix_startsWith_result_0
-    if __TS__StringStartsWith(prefix, TEST_PREFIX) then
-        ____prefix_startsWith_result_0 = tonumber(moment)
-    else
-        ____prefix_startsWith_result_0 = nil
-    end
-    local given = ____prefix_startsWith_result_0
-    if given ~= nil then
-        return {nowMs = given, wallMs = given}
-    end
-    local seconds, microseconds = unpack(
-        redis.call("TIME"),
-        1,
-        2
-    )
-    local nowMs = tonumber(seconds) * 1000 + tonumber(microseconds) / 1000
-    return {nowMs = nowMs, wallMs = nowMs}
+local ____prefix_startsWith_result_0
+if __TS__StringStartsWith(prefix, TEST_PREFIX) then
+____prefix_startsWith_result_0 = tonumber(moment)
+else
+____prefix_startsWith_result_0 = nil
+end
+local given = ____prefix_startsWith_result_0
+if given ~= nil then
+return {nowMs = given, wallMs = given}
+end
+local seconds, microseconds = unpack(
+redis.call("TIME"),
+1,
+2
+)
+local nowMs = tonumber(seconds) * 1000 + tonumber(microseconds) / 1000
+return {nowMs = nowMs, wallMs = nowMs}
 end
 local function publish(events, worker, fairness)
-    for ____, event in ipairs(events) do
-        do
-            local __continue5
-            repeat
-                local isForNobody = event.type == "capacity" and event.source ~= "*" and event.worker == nil and fairness
-                if isForNobody or event.worker == worker then
-                    __continue5 = true
-                    break
-                end
-                local channel = event.worker == nil and "ev" or "wake:" .. event.worker
-                redis.call(
-                    "PUBLISH",
-                    prefix .. channel,
-                    cjson.encode({from = worker, event = event})
-                )
-                __continue5 = true
-            until true
-            if not __continue5 then
-                break
-            end
-        end
-    end
+for ____, event in ipairs(events) do
+do
+local __continue5
+repeat
+local isForNobody = event.type == "capacity" and event.source ~= "*" and event.worker == nil and fairness
+if isForNobody or event.worker == worker then
+__continue5 = true
+break
+end
+local channel = event.worker == nil and "ev" or "wake:" .. event.worker
+redis.call(
+"PUBLISH",
+prefix .. channel,
+cjson.encode({from = worker, event = event})
+)
+__continue5 = true
+until true
+if not __continue5 then
+break
+end
+end
+end
 end
 local function insistOn(____bindingPattern0)
-    local renew
-    local verdicts
-    local settles
-    settles = ____bindingPattern0.settles
-    verdicts = ____bindingPattern0.verdicts
-    renew = ____bindingPattern0.renew
-    if #settles + #verdicts + #renew > 0 then
-        redis.call("ZREM", prefix .. LEASES_KEY, "")
-    end
+local renew
+local verdicts
+local settles
+settles = ____bindingPattern0.settles
+verdicts = ____bindingPattern0.verdicts
+renew = ____bindingPattern0.renew
+if #settles + #verdicts + #renew > 0 then
+redis.call("ZREM", prefix .. LEASES_KEY, "")
+end
+end
+local function leaseIdsOf(____bindingPattern0)
+local wants
+local renew
+local verdicts
+local settles
+settles = ____bindingPattern0.settles
+verdicts = ____bindingPattern0.verdicts
+renew = ____bindingPattern0.renew
+wants = ____bindingPattern0.wants
+local leaseIds = {}
+for ____, ____value in ipairs(settles) do
+local leaseId = ____value.leaseId
+leaseIds[#leaseIds + 1] = leaseId
+end
+for ____, ____value in ipairs(verdicts) do
+local leaseId = ____value.leaseId
+leaseIds[#leaseIds + 1] = leaseId
+end
+for ____, leaseId in ipairs(renew) do
+leaseIds[#leaseIds + 1] = leaseId
+end
+for ____, ____value in ipairs(wants) do
+local leaseId = ____value.leaseId
+leaseIds[#leaseIds + 1] = leaseId
+end
+return leaseIds
 end
 local function tick(setup, clock)
-    local batch = cjson.decode(input)
-    local ____loadScope_result_1 = loadScope(prefix, setup, clock.nowMs)
-    local state = ____loadScope_result_1.state
-    local save = ____loadScope_result_1.save
-    local ____runTick_result_2 = runTick(state, batch, clock)
-    local reply = ____runTick_result_2.reply
-    local events = ____runTick_result_2.events
-    local told = cjson.encode({reply = reply, events = events})
-    insistOn(batch)
-    save(nil, KEYS_OUTLIVE_MS)
-    publish(events, batch.worker, setup.scheduling.fairness)
-    return told
+local batch = cjson.decode(input)
+local ____loadScope_result_1 = loadScope(prefix, setup, clock.nowMs)
+local state = ____loadScope_result_1.state
+local leases = ____loadScope_result_1.leases
+local save = ____loadScope_result_1.save
+leases:prefetch(leaseIdsOf(batch))
+local ____runTick_result_2 = runTick(state, batch, clock)
+local reply = ____runTick_result_2.reply
+local events = ____runTick_result_2.events
+local told = cjson.encode({reply = reply, events = events})
+insistOn(batch)
+save(nil, KEYS_OUTLIVE_MS)
+publish(events, batch.worker, setup.scheduling.fairness)
+return told
 end
 local function snapshot(setup, clock)
-    local ____loadScope_result_3 = loadScope(prefix, setup, clock.nowMs)
-    local state = ____loadScope_result_3.state
-    reclaimExpired(state, clock)
-    local sources = {}
-    for ____, ____value in __TS__Iterator(state.sources) do
-        local source = ____value[2]
-        sources[#sources + 1] = describeSource(state, source, clock)
-    end
-    return cjson.encode(__TS__ObjectAssign(
-        {},
-        describeScope(state),
-        {sources = sources}
-    ))
+local ____loadScope_result_3 = loadScope(prefix, setup, clock.nowMs)
+local state = ____loadScope_result_3.state
+reclaimExpired(state, clock)
+local sources = {}
+for ____, ____value in __TS__Iterator(state.sources) do
+local source = ____value[2]
+sources[#sources + 1] = describeSource(state, source, clock)
+end
+return cjson.encode(__TS__ObjectAssign(
+{},
+describeScope(state),
+{sources = sources}
+))
 end
 local function progressAge(setup, clock)
-    local ____loadScope_result_4 = loadScope(prefix, setup, clock.nowMs)
-    local state = ____loadScope_result_4.state
-    return state.lastProgressMs == -math.huge and "" or tostring(clock.nowMs - state.lastProgressMs)
+local ____loadScope_result_4 = loadScope(prefix, setup, clock.nowMs)
+local state = ____loadScope_result_4.state
+return state.lastProgressMs == -math.huge and "" or tostring(clock.nowMs - state.lastProgressMs)
 end
 local clock = storeClock()
 local setup = cjson.decode(configuration)
 ____exports.answer = verb == "tick" and tick(setup, clock) or (verb == "snapshot" and snapshot(setup, clock) or progressAge(setup, clock))
 return ____exports
- end,
+end,
 ["domain.description"] = function(...) 
 local ____lualib = require("lualib_bundle")
 local __TS__Spread = ____lualib.__TS__Spread
@@ -997,127 +951,127 @@ local poolOf = ____pool_2Ejs.poolOf
 local ____standing_2Ejs = require("domain.standing")
 local usualRefusal = ____standing_2Ejs.usualRefusal
 function describeAdaptive(state, source, nowMs)
-    local ____source_2 = source
-    local pacer = ____source_2.pacer
-    local evidence = ____source_2.evidence
-    local health = ____source_2.health
-    local config = ____source_2.config
-    local cutAtMs = math.max(pacer.window.wMax > 0 and pacer.window.cutAtMs or -math.huge, pacer.rate.wMax > 0 and pacer.rate.cutAtMs or -math.huge)
-    local facts = {
-        ownTtftMs = health.ttftMs,
-        poolTtftMs = poolOf(state, nowMs).ttftMs,
-        ttftTimeoutMs = config.ttftTimeoutMs,
-        promptTokens = nil,
-        meanPromptTokens = 0
-    }
-    local ____finiteOrNull_result_5 = finiteOrNull(windowInForce(state, source, nowMs))
-    local ____finiteOrNull_result_6 = finiteOrNull(rateInForce(state, source, nowMs))
-    local ____knownOrNull_result_7 = knownOrNull(pacer.learnedRpm)
-    local ____knownOrNull_result_8 = knownOrNull(pacer.learnedTpm)
-    local ____temp_3
-    if cutAtMs == -math.huge then
-        ____temp_3 = nil
-    else
-        ____temp_3 = nowMs - cutAtMs
-    end
-    local ____evidenceNow_result_9 = evidenceNow(evidence, nowMs)
-    local ____TRIPS_AT_10 = TRIPS_AT
-    local ____successShare_result_11 = successShare(health, nowMs)
-    local ____knownOrNull_result_12 = knownOrNull(health.ttftMs)
-    local ____knownOrNull_result_13 = knownOrNull(health.tpotMs)
-    local ____state_scheduling_overdue_4
-    if state.scheduling.overdue then
-        ____state_scheduling_overdue_4 = firstTokenDueMs(facts)
-    else
-        ____state_scheduling_overdue_4 = nil
-    end
-    return {
-        window = ____finiteOrNull_result_5,
-        ratePerS = ____finiteOrNull_result_6,
-        learnedRpm = ____knownOrNull_result_7,
-        learnedTpm = ____knownOrNull_result_8,
-        lastCutAgoMs = ____temp_3,
-        evidence = ____evidenceNow_result_9,
-        tripsAt = ____TRIPS_AT_10,
-        successShare = ____successShare_result_11,
-        ttftMs = ____knownOrNull_result_12,
-        tpotMs = ____knownOrNull_result_13,
-        firstTokenDueMs = ____state_scheduling_overdue_4,
-        ramping = isRamping(source, nowMs)
-    }
+local ____source_2 = source
+local pacer = ____source_2.pacer
+local evidence = ____source_2.evidence
+local health = ____source_2.health
+local config = ____source_2.config
+local cutAtMs = math.max(pacer.window.wMax > 0 and pacer.window.cutAtMs or -math.huge, pacer.rate.wMax > 0 and pacer.rate.cutAtMs or -math.huge)
+local facts = {
+ownTtftMs = health.ttftMs,
+poolTtftMs = poolOf(state, nowMs).ttftMs,
+ttftTimeoutMs = config.ttftTimeoutMs,
+promptTokens = nil,
+meanPromptTokens = 0
+}
+local ____finiteOrNull_result_5 = finiteOrNull(windowInForce(state, source, nowMs))
+local ____finiteOrNull_result_6 = finiteOrNull(rateInForce(state, source, nowMs))
+local ____knownOrNull_result_7 = knownOrNull(pacer.learnedRpm)
+local ____knownOrNull_result_8 = knownOrNull(pacer.learnedTpm)
+local ____temp_3
+if cutAtMs == -math.huge then
+____temp_3 = nil
+else
+____temp_3 = nowMs - cutAtMs
+end
+local ____evidenceNow_result_9 = evidenceNow(evidence, nowMs)
+local ____TRIPS_AT_10 = TRIPS_AT
+local ____successShare_result_11 = successShare(health, nowMs)
+local ____knownOrNull_result_12 = knownOrNull(health.ttftMs)
+local ____knownOrNull_result_13 = knownOrNull(health.tpotMs)
+local ____state_scheduling_overdue_4
+if state.scheduling.overdue then
+____state_scheduling_overdue_4 = firstTokenDueMs(facts)
+else
+____state_scheduling_overdue_4 = nil
+end
+return {
+window = ____finiteOrNull_result_5,
+ratePerS = ____finiteOrNull_result_6,
+learnedRpm = ____knownOrNull_result_7,
+learnedTpm = ____knownOrNull_result_8,
+lastCutAgoMs = ____temp_3,
+evidence = ____evidenceNow_result_9,
+tripsAt = ____TRIPS_AT_10,
+successShare = ____successShare_result_11,
+ttftMs = ____knownOrNull_result_12,
+tpotMs = ____knownOrNull_result_13,
+firstTokenDueMs = ____state_scheduling_overdue_4,
+ramping = isRamping(source, nowMs)
+}
 end
 function ____exports.describeScope(state)
-    local ____state_budgets_0 = state.budgets
-    local retryTokens = ____state_budgets_0.retryTokens
-    local hedgeTokens = ____state_budgets_0.hedgeTokens
-    return {
-        budgets = {retryTokens = retryTokens, hedgeTokens = hedgeTokens, retriesInFlight = state.retriesInFlight},
-        workers = __TS__ArrayMap(
-            {__TS__Spread(state.workers)},
-            function(____, ____bindingPattern0)
-                local virtualTime
-                local waiting
-                local worker
-                worker = ____bindingPattern0[1]
-                waiting = ____bindingPattern0[2].waiting
-                virtualTime = ____bindingPattern0[2].virtualTime
-                return {worker = worker, waiting = waiting, virtualTime = virtualTime}
-            end
-        )
-    }
+local ____state_budgets_0 = state.budgets
+local retryTokens = ____state_budgets_0.retryTokens
+local hedgeTokens = ____state_budgets_0.hedgeTokens
+return {
+budgets = {retryTokens = retryTokens, hedgeTokens = hedgeTokens, retriesInFlight = state.retriesInFlight},
+workers = __TS__ArrayMap(
+{__TS__Spread(state.workers)},
+function(____, ____bindingPattern0)
+local virtualTime
+local waiting
+local worker
+worker = ____bindingPattern0[1]
+waiting = ____bindingPattern0[2].waiting
+virtualTime = ____bindingPattern0[2].virtualTime
+return {worker = worker, waiting = waiting, virtualTime = virtualTime}
+end
+)
+}
 end
 function ____exports.describeSource(state, source, clock)
-    local ____source_1 = source
-    local breaker = ____source_1.breaker
-    local config = ____source_1.config
-    return {
-        name = config.name,
-        state = breaker.state,
-        epoch = breaker.epoch,
-        openForMs = breaker.state == "open" and math.max(0, breaker.openUntilMs - clock.nowMs) or 0,
-        probeInFlight = breaker.probeLease ~= "",
-        inflight = state.leases:inflightOf(config.name),
-        maxConcurrency = config.maxConcurrency,
-        requestsUsed = requestsBooked(source.rules, source.gates, clock),
-        tokensUsed = tokensBooked(source.rules, source.gates, clock),
-        coolingMs = cooldownWaitMs(source.cooldown, clock.nowMs),
-        dead = breaker.dead,
-        lastError = source.lastError,
-        passedOver = usualRefusal(state, source, clock),
-        adaptive = describeAdaptive(state, source, clock.nowMs)
-    }
+local ____source_1 = source
+local breaker = ____source_1.breaker
+local config = ____source_1.config
+return {
+name = config.name,
+state = breaker.state,
+epoch = breaker.epoch,
+openForMs = breaker.state == "open" and math.max(0, breaker.openUntilMs - clock.nowMs) or 0,
+probeInFlight = breaker.probeLease ~= "",
+inflight = state.leases:inflightOf(config.name),
+maxConcurrency = config.maxConcurrency,
+requestsUsed = requestsBooked(source.rules, source.gates, clock),
+tokensUsed = tokensBooked(source.rules, source.gates, clock),
+coolingMs = cooldownWaitMs(source.cooldown, clock.nowMs),
+dead = breaker.dead,
+lastError = source.lastError,
+passedOver = usualRefusal(state, source, clock),
+adaptive = describeAdaptive(state, source, clock.nowMs)
+}
 end
 knownOrNull = function(value)
-    local ____temp_14
-    if value == 0 then
-        ____temp_14 = nil
-    else
-        ____temp_14 = value
-    end
-    return ____temp_14
+local ____temp_14
+if value == 0 then
+____temp_14 = nil
+else
+____temp_14 = value
+end
+return ____temp_14
 end
 finiteOrNull = function(value) return __TS__NumberIsFinite(value) and value or nil end
 return ____exports
- end,
+end,
 ["domain.cooldown"] = function(...) 
 local ____exports = {}
 local ownCooldownMs, BASE_MS, MAX_MS, JITTER
 local ____random_2Ejs = require("domain.random")
 local jittered = ____random_2Ejs.jittered
 function ownCooldownMs(limitedInARow, random)
-    local lengthMs = BASE_MS
-    do
-        local n = 1
-        while n < limitedInARow and lengthMs < MAX_MS do
-            lengthMs = lengthMs * 2
-            n = n + 1
-        end
-    end
-    return jittered(
-        math.min(MAX_MS, lengthMs),
-        JITTER,
-        random
-    )
+local lengthMs = BASE_MS
+do
+local n = 1
+while n < limitedInARow and lengthMs < MAX_MS do
+lengthMs = lengthMs * 2
+n = n + 1
+end
+end
+return jittered(
+math.min(MAX_MS, lengthMs),
+JITTER,
+random
+)
 end
 BASE_MS = 400
 MAX_MS = 15000
@@ -1125,33 +1079,43 @@ JITTER = 0.25
 local RETRY_AFTER_MAX_MS = 10 * 60000
 local REOPEN_GAP_MS = 100
 function ____exports.noCooldown()
-    return {coolUntilMs = 0, limitedInARow = 0, nextGrantMs = 0}
+return {coolUntilMs = 0, limitedInARow = 0, limitedAtMs = 0, nextGrantMs = 0}
 end
-function ____exports.coolDown(c, nowMs, retryAfterMs, random)
-    c.limitedInARow = c.limitedInARow + 1
-    local lengthMs = retryAfterMs == nil and ownCooldownMs(c.limitedInARow, random) or retryAfterMs
-    c.coolUntilMs = math.max(
-        c.coolUntilMs,
-        nowMs + math.min(RETRY_AFTER_MAX_MS, lengthMs)
-    )
+function ____exports.isOfLastWave(c, sentAtMs)
+return c.limitedInARow > 0 and sentAtMs <= c.limitedAtMs
+end
+function ____exports.coolDown(c, nowMs, sentAtMs, retryAfterMs, random)
+if ____exports.isOfLastWave(c, sentAtMs) then
+if retryAfterMs == nil then
+return
+end
+else
+c.limitedInARow = c.limitedInARow + 1
+c.limitedAtMs = nowMs
+end
+local lengthMs = retryAfterMs == nil and ownCooldownMs(c.limitedInARow, random) or retryAfterMs
+c.coolUntilMs = math.max(
+c.coolUntilMs,
+nowMs + math.min(RETRY_AFTER_MAX_MS, lengthMs)
+)
 end
 function ____exports.endCooldown(c)
-    c.limitedInARow = 0
-    c.nextGrantMs = 0
+c.limitedInARow = 0
+c.nextGrantMs = 0
 end
 function ____exports.cooldownWaitMs(c, nowMs)
-    return math.max(
-        0,
-        math.max(c.coolUntilMs, c.nextGrantMs) - nowMs
-    )
+return math.max(
+0,
+math.max(c.coolUntilMs, c.nextGrantMs) - nowMs
+)
 end
 function ____exports.noteGrant(c, nowMs)
-    if c.limitedInARow > 0 then
-        c.nextGrantMs = nowMs + REOPEN_GAP_MS
-    end
+if c.limitedInARow > 0 then
+c.nextGrantMs = nowMs + REOPEN_GAP_MS
+end
 end
 return ____exports
- end,
+end,
 ["domain.random"] = function(...) 
 local ____lualib = require("lualib_bundle")
 local __TS__MathTrunc = ____lualib.__TS__MathTrunc
@@ -1159,20 +1123,20 @@ local ____exports = {}
 local MODULUS = 2147483647
 local MULTIPLIER = 16807
 function ____exports.seededRandom(seed)
-    return {seed = seed, state = 0}
+return {seed = seed, state = 0}
 end
 function ____exports.draw(random)
-    if random.state == 0 then
-        random.state = math.abs(__TS__MathTrunc(random.seed)) % (MODULUS - 1) + 1
-    end
-    random.state = random.state * MULTIPLIER % MODULUS
-    return random.state / MODULUS
+if random.state == 0 then
+random.state = math.abs(__TS__MathTrunc(random.seed)) % (MODULUS - 1) + 1
+end
+random.state = random.state * MULTIPLIER % MODULUS
+return random.state / MODULUS
 end
 function ____exports.jittered(value, share, random)
-    return value * (1 - share + 2 * share * ____exports.draw(random))
+return value * (1 - share + 2 * share * ____exports.draw(random))
 end
 return ____exports
- end,
+end,
 ["domain.gates.gate"] = function(...) 
 local ____exports = {}
 local ____smooth_2Ejs = require("domain.gates.smooth")
@@ -1187,219 +1151,219 @@ local rollWindow = ____window_2Ejs.rollWindow
 local windowIdOf = ____window_2Ejs.windowIdOf
 local windowWaitMs = ____window_2Ejs.windowWaitMs
 function ____exports.gateRules(limits)
-    return {
-        limits = limits,
-        requests = requestRate(limits),
-        tokens = tokenRate(limits)
-    }
+return {
+limits = limits,
+requests = requestRate(limits),
+tokens = tokenRate(limits)
+}
 end
 function ____exports.emptyGateRecord()
-    return {
-        windowId = -1,
-        windowRequests = 0,
-        windowTokens = 0,
-        requestTatMs = 0,
-        tokenTatMs = 0,
-        newestGrant = ""
-    }
+return {
+windowId = -1,
+windowRequests = 0,
+windowTokens = 0,
+requestTatMs = 0,
+tokenTatMs = 0,
+newestGrant = ""
+}
 end
 function ____exports.requestWaitMs(rules, record, clock)
-    local ____rules_0 = rules
-    local limits = ____rules_0.limits
-    local requests = ____rules_0.requests
-    if requests == nil then
-        return 0
-    end
-    if limits.limitRule == "smooth" then
-        return smoothWaitMs(requests, record.requestTatMs, clock.nowMs)
-    end
-    local id = windowIdOf(clock.wallMs, record)
-    local used = id == record.windowId and record.windowRequests or 0
-    return used >= limits.rpm and windowWaitMs(clock.wallMs, id) or 0
+local ____rules_0 = rules
+local limits = ____rules_0.limits
+local requests = ____rules_0.requests
+if requests == nil then
+return 0
+end
+if limits.limitRule == "smooth" then
+return smoothWaitMs(requests, record.requestTatMs, clock.nowMs)
+end
+local id = windowIdOf(clock.wallMs, record)
+local used = id == record.windowId and record.windowRequests or 0
+return used >= limits.rpm and windowWaitMs(clock.wallMs, id) or 0
 end
 function ____exports.tokenWaitMs(rules, record, clock, tokens)
-    local ____rules_1 = rules
-    local limits = ____rules_1.limits
-    local rate = ____rules_1.tokens
-    if rate == nil then
-        return 0
-    end
-    if limits.limitRule == "smooth" then
-        return smoothWaitMs(rate, record.tokenTatMs, clock.nowMs)
-    end
-    local id = windowIdOf(clock.wallMs, record)
-    local used = id == record.windowId and record.windowTokens or 0
-    return used + tokens > limits.tpm and windowWaitMs(clock.wallMs, id) or 0
+local ____rules_1 = rules
+local limits = ____rules_1.limits
+local rate = ____rules_1.tokens
+if rate == nil then
+return 0
+end
+if limits.limitRule == "smooth" then
+return smoothWaitMs(rate, record.tokenTatMs, clock.nowMs)
+end
+local id = windowIdOf(clock.wallMs, record)
+local used = id == record.windowId and record.windowTokens or 0
+return used + tokens > limits.tpm and windowWaitMs(clock.wallMs, id) or 0
 end
 function ____exports.takeFromGates(rules, record, clock, tokens, leaseId)
-    record.newestGrant = leaseId
-    if rules.limits.limitRule == "window" then
-        local id = windowIdOf(clock.wallMs, record)
-        rollWindow(record, id)
-        record.windowRequests = record.windowRequests + 1
-        record.windowTokens = record.windowTokens + tokens
-        return id
-    end
-    if rules.requests ~= nil then
-        record.requestTatMs = smoothTake(rules.requests, record.requestTatMs, clock.nowMs, 1)
-    end
-    if rules.tokens ~= nil then
-        record.tokenTatMs = smoothTake(rules.tokens, record.tokenTatMs, clock.nowMs, tokens)
-    end
-    return nil
+record.newestGrant = leaseId
+if rules.limits.limitRule == "window" then
+local id = windowIdOf(clock.wallMs, record)
+rollWindow(record, id)
+record.windowRequests = record.windowRequests + 1
+record.windowTokens = record.windowTokens + tokens
+return id
+end
+if rules.requests ~= nil then
+record.requestTatMs = smoothTake(rules.requests, record.requestTatMs, clock.nowMs, 1)
+end
+if rules.tokens ~= nil then
+record.tokenTatMs = smoothTake(rules.tokens, record.tokenTatMs, clock.nowMs, tokens)
+end
+return nil
 end
 function ____exports.settleGates(rules, record, clock, s)
-    if rules.limits.limitRule == "window" then
-        if s.windowId == nil or s.windowId ~= record.windowId then
-            return
-        end
-        record.windowTokens = math.max(0, record.windowTokens + s.actualTokens - s.reservedTokens)
-        if s.returnRequest then
-            record.windowRequests = math.max(0, record.windowRequests - 1)
-        end
-        return
-    end
-    if rules.tokens ~= nil and s.actualTokens ~= s.reservedTokens then
-        local units = s.actualTokens - s.reservedTokens
-        record.tokenTatMs = smoothCorrect(rules.tokens, record.tokenTatMs, clock.nowMs, units)
-    end
-    if s.returnRequest and rules.requests ~= nil and record.newestGrant == s.leaseId then
-        record.requestTatMs = smoothCorrect(rules.requests, record.requestTatMs, clock.nowMs, -1)
-        record.newestGrant = ""
-    end
+if rules.limits.limitRule == "window" then
+if s.windowId == nil or s.windowId ~= record.windowId then
+return
+end
+record.windowTokens = math.max(0, record.windowTokens + s.actualTokens - s.reservedTokens)
+if s.returnRequest then
+record.windowRequests = math.max(0, record.windowRequests - 1)
+end
+return
+end
+if rules.tokens ~= nil and s.actualTokens ~= s.reservedTokens then
+local units = s.actualTokens - s.reservedTokens
+record.tokenTatMs = smoothCorrect(rules.tokens, record.tokenTatMs, clock.nowMs, units)
+end
+if s.returnRequest and rules.requests ~= nil and record.newestGrant == s.leaseId then
+record.requestTatMs = smoothCorrect(rules.requests, record.requestTatMs, clock.nowMs, -1)
+record.newestGrant = ""
+end
 end
 function ____exports.requestsBooked(rules, record, clock)
-    if rules.limits.limitRule == "window" then
-        return record.windowId == windowIdOf(clock.wallMs, record) and record.windowRequests or 0
-    end
-    return rules.requests == nil and 0 or smoothBooked(rules.requests, record.requestTatMs, clock.nowMs)
+if rules.limits.limitRule == "window" then
+return record.windowId == windowIdOf(clock.wallMs, record) and record.windowRequests or 0
+end
+return rules.requests == nil and 0 or smoothBooked(rules.requests, record.requestTatMs, clock.nowMs)
 end
 function ____exports.tokensBooked(rules, record, clock)
-    if rules.limits.limitRule == "window" then
-        return record.windowId == windowIdOf(clock.wallMs, record) and record.windowTokens or 0
-    end
-    return rules.tokens == nil and 0 or smoothBooked(rules.tokens, record.tokenTatMs, clock.nowMs)
+if rules.limits.limitRule == "window" then
+return record.windowId == windowIdOf(clock.wallMs, record) and record.windowTokens or 0
+end
+return rules.tokens == nil and 0 or smoothBooked(rules.tokens, record.tokenTatMs, clock.nowMs)
 end
 return ____exports
- end,
+end,
 ["domain.gates.smooth"] = function(...) 
 local ____exports = {}
 local ceilTo
 function ceilTo(value, perMs)
-    return math.ceil(value * perMs) / perMs
+return math.ceil(value * perMs) / perMs
 end
 local STRICT_WINDOW_MS = 60500
 local MINUTE_MS = 60000
 function ____exports.requestBurst(limits)
-    local ____limits_0 = limits
-    local rpm = ____limits_0.rpm
-    if not limits.strict then
-        return math.max(4, limits.burstS * rpm / 60)
-    end
-    return math.max(
-        1,
-        math.min(
-            math.max(4, rpm / 60),
-            rpm / 10
-        )
-    )
+local ____limits_0 = limits
+local rpm = ____limits_0.rpm
+if not limits.strict then
+return math.max(4, limits.burstS * rpm / 60)
+end
+return math.max(
+1,
+math.min(
+math.max(4, rpm / 60),
+rpm / 10
+)
+)
 end
 function ____exports.tokenBurst(limits)
-    return limits.strict and limits.tpm / 60 or limits.burstTokensS * limits.tpm / 60
+return limits.strict and limits.tpm / 60 or limits.burstTokensS * limits.tpm / 60
 end
 function ____exports.requestRate(limits)
-    if limits.rpm == 0 then
-        return nil
-    end
-    local burst = ____exports.requestBurst(limits)
-    local windowMs = limits.strict and STRICT_WINDOW_MS or MINUTE_MS
-    local units = limits.strict and limits.rpm - burst + 1 or limits.rpm
-    local intervalMs = ceilTo(windowMs / units, 1000)
-    return {intervalMs = intervalMs, toleranceMs = (burst - 1) * intervalMs}
+if limits.rpm == 0 then
+return nil
+end
+local burst = ____exports.requestBurst(limits)
+local windowMs = limits.strict and STRICT_WINDOW_MS or MINUTE_MS
+local units = limits.strict and limits.rpm - burst + 1 or limits.rpm
+local intervalMs = ceilTo(windowMs / units, 1000)
+return {intervalMs = intervalMs, toleranceMs = (burst - 1) * intervalMs}
 end
 function ____exports.tokenRate(limits)
-    if limits.tpm == 0 then
-        return nil
-    end
-    local burst = ____exports.tokenBurst(limits)
-    local windowMs = limits.strict and STRICT_WINDOW_MS or MINUTE_MS
-    local units = limits.strict and limits.tpm - burst or limits.tpm
-    local intervalMs = ceilTo(windowMs / units, 1000000)
-    return {intervalMs = intervalMs, toleranceMs = burst * intervalMs}
+if limits.tpm == 0 then
+return nil
+end
+local burst = ____exports.tokenBurst(limits)
+local windowMs = limits.strict and STRICT_WINDOW_MS or MINUTE_MS
+local units = limits.strict and limits.tpm - burst or limits.tpm
+local intervalMs = ceilTo(windowMs / units, 1000000)
+return {intervalMs = intervalMs, toleranceMs = burst * intervalMs}
 end
 local NO_WAIT_MS = 0.001
 function ____exports.smoothWaitMs(rate, tatMs, nowMs)
-    local waitMs = tatMs - rate.toleranceMs - nowMs
-    return waitMs < NO_WAIT_MS and 0 or waitMs
+local waitMs = tatMs - rate.toleranceMs - nowMs
+return waitMs < NO_WAIT_MS and 0 or waitMs
 end
 function ____exports.smoothTake(rate, tatMs, nowMs, cost)
-    return math.max(nowMs, tatMs) + cost * rate.intervalMs
+return math.max(nowMs, tatMs) + cost * rate.intervalMs
 end
 function ____exports.smoothCorrect(rate, tatMs, nowMs, units)
-    if units > 0 then
-        return math.max(nowMs, tatMs) + units * rate.intervalMs
-    end
-    return math.max(tatMs + units * rate.intervalMs, nowMs - rate.toleranceMs)
+if units > 0 then
+return math.max(nowMs, tatMs) + units * rate.intervalMs
+end
+return math.max(tatMs + units * rate.intervalMs, nowMs - rate.toleranceMs)
 end
 function ____exports.smoothBooked(rate, tatMs, nowMs)
-    return math.max(
-        0,
-        math.floor((tatMs - nowMs) / rate.intervalMs + 0.5)
-    )
+return math.max(
+0,
+math.floor((tatMs - nowMs) / rate.intervalMs + 0.5)
+)
 end
 return ____exports
- end,
+end,
 ["domain.gates.window"] = function(...) 
 local ____exports = {}
 local MINUTE_MS = 60000
 function ____exports.windowIdOf(wallMs, counts)
-    local id = math.floor(wallMs / MINUTE_MS)
-    return id == counts.windowId - 1 and counts.windowId or id
+local id = math.floor(wallMs / MINUTE_MS)
+return id == counts.windowId - 1 and counts.windowId or id
 end
 function ____exports.windowWaitMs(wallMs, windowId)
-    return math.max(1, (windowId + 1) * MINUTE_MS - wallMs)
+return math.max(1, (windowId + 1) * MINUTE_MS - wallMs)
 end
 function ____exports.rollWindow(counts, windowId)
-    if counts.windowId == windowId then
-        return
-    end
-    counts.windowId = windowId
-    counts.windowRequests = 0
-    counts.windowTokens = 0
+if counts.windowId == windowId then
+return
+end
+counts.windowId = windowId
+counts.windowRequests = 0
+counts.windowTokens = 0
 end
 return ____exports
- end,
+end,
 ["domain.scheduling.evidence"] = function(...) 
 local ____exports = {}
 local weightOf, GOOD_SHARE, BROKEN_SHARE, MOST_GOOD_SHARE, POOL_MARGIN, HALF_LIFE_MS, SLOW_SHARE, FAILURE_WEIGHT, SUCCESS_WEIGHT
 local ____decay_2Ejs = require("domain.scheduling.decay")
 local decayFactor = ____decay_2Ejs.decayFactor
 function ____exports.evidenceNow(e, nowMs)
-    return e.score == 0 and 0 or e.score * decayFactor(nowMs - e.atMs, HALF_LIFE_MS)
+return e.score == 0 and 0 or e.score * decayFactor(nowMs - e.atMs, HALF_LIFE_MS)
 end
 function weightOf(kind, poolFailShare)
-    local goodShare = math.min(MOST_GOOD_SHARE, POOL_MARGIN * poolFailShare)
-    local isUsual = goodShare <= GOOD_SHARE
-    local failure = isUsual and FAILURE_WEIGHT or math.log(BROKEN_SHARE / goodShare)
-    local success = isUsual and SUCCESS_WEIGHT or math.log((1 - BROKEN_SHARE) / (1 - goodShare))
-    repeat
-        local ____switch11 = kind
-        local ____cond11 = ____switch11 == "failure" or ____switch11 == "hang"
-        if ____cond11 then
-            return failure
-        end
-        ____cond11 = ____cond11 or ____switch11 == "slow_success"
-        if ____cond11 then
-            return SLOW_SHARE * failure
-        end
-        ____cond11 = ____cond11 or ____switch11 == "double_success"
-        if ____cond11 then
-            return 2 * success
-        end
-        do
-            return success
-        end
-    until true
+local goodShare = math.min(MOST_GOOD_SHARE, POOL_MARGIN * poolFailShare)
+local isUsual = goodShare <= GOOD_SHARE
+local failure = isUsual and FAILURE_WEIGHT or math.log(BROKEN_SHARE / goodShare)
+local success = isUsual and SUCCESS_WEIGHT or math.log((1 - BROKEN_SHARE) / (1 - goodShare))
+repeat
+local ____switch11 = kind
+local ____cond11 = ____switch11 == "failure" or ____switch11 == "hang"
+if ____cond11 then
+return failure
+end
+____cond11 = ____cond11 or ____switch11 == "slow_success"
+if ____cond11 then
+return SLOW_SHARE * failure
+end
+____cond11 = ____cond11 or ____switch11 == "double_success"
+if ____cond11 then
+return 2 * success
+end
+do
+return success
+end
+until true
 end
 GOOD_SHARE = 0.05
 BROKEN_SHARE = 0.5
@@ -1410,80 +1374,80 @@ local PROBATION = ____exports.TRIPS_AT / 2
 HALF_LIFE_MS = 60000
 SLOW_SHARE = 0.5
 function ____exports.noEvidence()
-    return {score = 0, atMs = 0, fails = 0, hangs = 0}
+return {score = 0, atMs = 0, fails = 0, hangs = 0}
 end
 function ____exports.addEvidence(e, kind, poolFailShare, nowMs)
-    local score = ____exports.evidenceNow(e, nowMs) + weightOf(kind, poolFailShare)
-    e.atMs = nowMs
-    e.score = math.max(0, score)
-    if e.score == 0 then
-        e.fails = 0
-        e.hangs = 0
-    end
-    if kind ~= "failure" and kind ~= "hang" then
-        return false
-    end
-    e.fails = e.fails + 1
-    if kind == "hang" then
-        e.hangs = e.hangs + 1
-    end
-    return e.score >= ____exports.TRIPS_AT
+local score = ____exports.evidenceNow(e, nowMs) + weightOf(kind, poolFailShare)
+e.atMs = nowMs
+e.score = math.max(0, score)
+if e.score == 0 then
+e.fails = 0
+e.hangs = 0
+end
+if kind ~= "failure" and kind ~= "hang" then
+return false
+end
+e.fails = e.fails + 1
+if kind == "hang" then
+e.hangs = e.hangs + 1
+end
+return e.score >= ____exports.TRIPS_AT
 end
 function ____exports.isMostlyHanging(e)
-    return e.hangs * 2 > e.fails
+return e.hangs * 2 > e.fails
 end
 function ____exports.restartEvidence(e, onProbation, nowMs)
-    e.score = onProbation and PROBATION or 0
-    e.atMs = nowMs
-    e.fails = 0
-    e.hangs = 0
+e.score = onProbation and PROBATION or 0
+e.atMs = nowMs
+e.fails = 0
+e.hangs = 0
 end
 FAILURE_WEIGHT = math.log(BROKEN_SHARE / GOOD_SHARE)
 SUCCESS_WEIGHT = math.log((1 - BROKEN_SHARE) / (1 - GOOD_SHARE))
 return ____exports
- end,
+end,
 ["domain.scheduling.decay"] = function(...) 
 local ____exports = {}
 local stepTable, STEPS, STEP_FACTOR
 function stepTable()
-    local ____table = {1}
-    do
-        local step = 1
-        while step <= STEPS do
-            ____table[#____table + 1] = ____table[step] * STEP_FACTOR
-            step = step + 1
-        end
-    end
-    return ____table
+local ____table = {1}
+do
+local step = 1
+while step <= STEPS do
+____table[#____table + 1] = ____table[step] * STEP_FACTOR
+step = step + 1
+end
+end
+return ____table
 end
 STEPS = 64
 STEP_FACTOR = 0.9892280131939755
 local TABLE = stepTable()
 local MAX_HALVINGS = 60
 function ____exports.decayFactor(elapsedMs, halfLifeMs)
-    if not (elapsedMs > 0) then
-        return 1
-    end
-    local halfLives = elapsedMs / halfLifeMs
-    if halfLives >= MAX_HALVINGS then
-        return 0
-    end
-    local whole = math.floor(halfLives)
-    local position = (halfLives - whole) * STEPS
-    local step = math.floor(position)
-    local low = TABLE[step + 1]
-    local factor = low + (TABLE[step + 1 + 1] - low) * (position - step)
-    do
-        local n = 0
-        while n < whole do
-            factor = factor / 2
-            n = n + 1
-        end
-    end
-    return factor
+if not (elapsedMs > 0) then
+return 1
+end
+local halfLives = elapsedMs / halfLifeMs
+if halfLives >= MAX_HALVINGS then
+return 0
+end
+local whole = math.floor(halfLives)
+local position = (halfLives - whole) * STEPS
+local step = math.floor(position)
+local low = TABLE[step + 1]
+local factor = low + (TABLE[step + 1 + 1] - low) * (position - step)
+do
+local n = 0
+while n < whole do
+factor = factor / 2
+n = n + 1
+end
+end
+return factor
 end
 return ____exports
- end,
+end,
 ["domain.scheduling.first-token"] = function(...) 
 local ____exports = {}
 local LEAST_DUE_MS = 3000
@@ -1491,44 +1455,44 @@ local DUE_FACTOR = 5
 local LEAST_HEDGE_MS = 1000
 local HEDGE_FACTOR = 2.2
 function ____exports.firstTokenDueMs(facts)
-    if facts.ownTtftMs == 0 then
-        return nil
-    end
-    local ttftMs = math.max(facts.ownTtftMs, facts.poolTtftMs)
-    local size = (facts.promptTokens == nil or facts.meanPromptTokens == 0) and 1 or math.max(1, facts.promptTokens / facts.meanPromptTokens)
-    local dueMs = math.max(LEAST_DUE_MS, DUE_FACTOR * ttftMs * size)
-    local ____temp_0
-    if facts.ttftTimeoutMs > 0 and dueMs >= facts.ttftTimeoutMs then
-        ____temp_0 = nil
-    else
-        ____temp_0 = dueMs
-    end
-    return ____temp_0
+if facts.ownTtftMs == 0 then
+return nil
+end
+local ttftMs = math.max(facts.ownTtftMs, facts.poolTtftMs)
+local size = (facts.promptTokens == nil or facts.meanPromptTokens == 0) and 1 or math.max(1, facts.promptTokens / facts.meanPromptTokens)
+local dueMs = math.max(LEAST_DUE_MS, DUE_FACTOR * ttftMs * size)
+local ____temp_0
+if facts.ttftTimeoutMs > 0 and dueMs >= facts.ttftTimeoutMs then
+____temp_0 = nil
+else
+____temp_0 = dueMs
+end
+return ____temp_0
 end
 function ____exports.hedgeAfterMs(poolTtftMs)
-    local ____temp_1
-    if poolTtftMs == 0 then
-        ____temp_1 = nil
-    else
-        ____temp_1 = math.max(LEAST_HEDGE_MS, HEDGE_FACTOR * poolTtftMs)
-    end
-    return ____temp_1
+local ____temp_1
+if poolTtftMs == 0 then
+____temp_1 = nil
+else
+____temp_1 = math.max(LEAST_HEDGE_MS, HEDGE_FACTOR * poolTtftMs)
+end
+return ____temp_1
 end
 return ____exports
- end,
+end,
 ["domain.scheduling.health"] = function(...) 
 local ____exports = {}
 local decay, moved, HALF_LIFE_MS
 local ____decay_2Ejs = require("domain.scheduling.decay")
 local decayFactor = ____decay_2Ejs.decayFactor
 function decay(h, nowMs)
-    local left = decayFactor(nowMs - h.atMs, HALF_LIFE_MS)
-    h.successes = h.successes * left
-    h.failures = h.failures * left
-    h.atMs = nowMs
+local left = decayFactor(nowMs - h.atMs, HALF_LIFE_MS)
+h.successes = h.successes * left
+h.failures = h.failures * left
+h.atMs = nowMs
 end
 function moved(average, sample, alpha)
-    return average == 0 and sample or average + alpha * (sample - average)
+return average == 0 and sample or average + alpha * (sample - average)
 end
 HALF_LIFE_MS = 60000
 local ALPHA = 0.1
@@ -1536,46 +1500,46 @@ local ALPHA_RISE = 0.2
 local PRIOR_SUCCESSES = 9.5
 local PRIOR = 10
 function ____exports.newHealth()
-    return {
-        successes = 0,
-        failures = 0,
-        atMs = 0,
-        ttftMs = 0,
-        tpotMs = 0,
-        failMs = 0,
-        durationMs = 0,
-        samples = 0,
-        lastSuccessMs = 0
-    }
+return {
+successes = 0,
+failures = 0,
+atMs = 0,
+ttftMs = 0,
+tpotMs = 0,
+failMs = 0,
+durationMs = 0,
+samples = 0,
+lastSuccessMs = 0
+}
 end
 function ____exports.noteSuccess(h, durationMs, tpotMs, nowMs)
-    decay(h, nowMs)
-    h.successes = h.successes + 1
-    h.samples = h.samples + 1
-    h.lastSuccessMs = nowMs
-    h.durationMs = moved(h.durationMs, durationMs, ALPHA)
-    if tpotMs ~= nil and tpotMs > 0 then
-        h.tpotMs = moved(h.tpotMs, tpotMs, ALPHA)
-    end
+decay(h, nowMs)
+h.successes = h.successes + 1
+h.samples = h.samples + 1
+h.lastSuccessMs = nowMs
+h.durationMs = moved(h.durationMs, durationMs, ALPHA)
+if tpotMs ~= nil and tpotMs > 0 then
+h.tpotMs = moved(h.tpotMs, tpotMs, ALPHA)
+end
 end
 function ____exports.noteFailure(h, durationMs, nowMs)
-    decay(h, nowMs)
-    h.failures = h.failures + 1
-    h.failMs = moved(h.failMs, durationMs, ALPHA_RISE)
+decay(h, nowMs)
+h.failures = h.failures + 1
+h.failMs = moved(h.failMs, durationMs, ALPHA_RISE)
 end
 function ____exports.noteFirstToken(h, ttftMs)
-    h.ttftMs = moved(h.ttftMs, ttftMs, ttftMs > h.ttftMs and ALPHA_RISE or ALPHA)
+h.ttftMs = moved(h.ttftMs, ttftMs, ttftMs > h.ttftMs and ALPHA_RISE or ALPHA)
 end
 function ____exports.successShare(h, nowMs)
-    local left = decayFactor(nowMs - h.atMs, HALF_LIFE_MS)
-    return (h.successes * left + PRIOR_SUCCESSES) / ((h.successes + h.failures) * left + PRIOR)
+local left = decayFactor(nowMs - h.atMs, HALF_LIFE_MS)
+return (h.successes * left + PRIOR_SUCCESSES) / ((h.successes + h.failures) * left + PRIOR)
 end
 function ____exports.failureShare(h)
-    local all = h.successes + h.failures
-    return all < 1 and 0 or h.failures / all
+local all = h.successes + h.failures
+return all < 1 and 0 or h.failures / all
 end
 return ____exports
- end,
+end,
 ["domain.scheduling.in-force"] = function(...) 
 local ____exports = {}
 local ____pacer_2Ejs = require("domain.scheduling.pacer")
@@ -1587,41 +1551,41 @@ local LEAST_RAMP_SHARE = 0.1
 local LEAST_RAMP_WINDOW = 2
 local UNLIMITED_WINDOW = 512
 function ____exports.windowInForce(state, source, nowMs)
-    local ____source_0 = source
-    local config = ____source_0.config
-    local configured = config.maxConcurrency > 0 and config.maxConcurrency or math.huge
-    local window = state.scheduling.pacer and pacedWindow(source.pacer, config, nowMs) or configured
-    local sinceMs = nowMs - source.reclosedAtMs
-    if not (sinceMs < RAMP_MS) then
-        return window
-    end
-    local whole = math.min(window, UNLIMITED_WINDOW)
-    local ramped = math.floor(whole * math.max(LEAST_RAMP_SHARE, sinceMs / RAMP_MS))
-    return math.min(
-        window,
-        math.max(LEAST_RAMP_WINDOW, ramped)
-    )
+local ____source_0 = source
+local config = ____source_0.config
+local configured = config.maxConcurrency > 0 and config.maxConcurrency or math.huge
+local window = state.scheduling.pacer and pacedWindow(source.pacer, config, nowMs) or configured
+local sinceMs = nowMs - source.reclosedAtMs
+if not (sinceMs < RAMP_MS) then
+return window
+end
+local whole = math.min(window, UNLIMITED_WINDOW)
+local ramped = math.floor(whole * math.max(LEAST_RAMP_SHARE, sinceMs / RAMP_MS))
+return math.min(
+window,
+math.max(LEAST_RAMP_WINDOW, ramped)
+)
 end
 function ____exports.isRamping(source, nowMs)
-    return nowMs - source.reclosedAtMs < RAMP_MS
+return nowMs - source.reclosedAtMs < RAMP_MS
 end
 function ____exports.rateInForce(state, source, nowMs)
-    if state.scheduling.pacer then
-        return pacedRate(source.pacer, source.config, nowMs)
-    end
-    return source.rules.limits.rpm > 0 and source.rules.limits.rpm / 60 or math.huge
+if state.scheduling.pacer then
+return pacedRate(source.pacer, source.config, nowMs)
+end
+return source.rules.limits.rpm > 0 and source.rules.limits.rpm / 60 or math.huge
 end
 function ____exports.tokensInForce(source)
-    return lowerLimit(source.config.tpm, source.pacer.learnedTpm)
+return lowerLimit(source.config.tpm, source.pacer.learnedTpm)
 end
 return ____exports
- end,
+end,
 ["domain.scheduling.pacer"] = function(...) 
 local ____lualib = require("lualib_bundle")
 local __TS__ObjectAssign = ____lualib.__TS__ObjectAssign
 local __TS__NumberIsFinite = ____lualib.__TS__NumberIsFinite
 local ____exports = {}
-local rateCap, intervalOf, countAdmitted, rollBuckets, cutRate, cutWindow, usable, MAX_WINDOW, BUCKET_MS, LEAST_SPAN_MS, LEAST_KNOWN_MS, MEASURED_MARGIN, WINDOW_GROWTH_PER_S, RATE_GROWTH_PER_S, MIN_RATE_PER_S, LEAST_MEASURED_PER_S, NO_LIMIT
+local rateCap, intervalOf, countAdmitted, rollBuckets, cutRateFor, mayCutRate, cutRate, cutWindowFor, windowLevel, usable, MAX_WINDOW, BUCKET_MS, LEAST_SPAN_MS, LEAST_KNOWN_MS, MEASURED_MARGIN, WINDOW_GROWTH_PER_S, RATE_GROWTH_PER_S, MIN_RATE_PER_S, LEAST_MEASURED_PER_S, NO_LIMIT
 local ____smooth_2Ejs = require("domain.gates.smooth")
 local requestRate = ____smooth_2Ejs.requestRate
 local smoothTake = ____smooth_2Ejs.smoothTake
@@ -1633,128 +1597,162 @@ local neverCut = ____cubic_2Ejs.neverCut
 local ____goodput_2Ejs = require("domain.scheduling.goodput")
 local newGoodput = ____goodput_2Ejs.newGoodput
 local noteLetThrough = ____goodput_2Ejs.noteLetThrough
-local noteRefused = ____goodput_2Ejs.noteRefused
 local rateFloor = ____goodput_2Ejs.rateFloor
 local windowFloor = ____goodput_2Ejs.windowFloor
+local ____noise_2Ejs = require("domain.scheduling.noise")
+local forgetNoise = ____noise_2Ejs.forgetNoise
+local hearRefusal = ____noise_2Ejs.hearRefusal
+local noNoise = ____noise_2Ejs.noNoise
+local noteCut = ____noise_2Ejs.noteCut
 function ____exports.pacedWindow(p, limits, nowMs)
-    local cap = limits.maxConcurrency > 0 and limits.maxConcurrency or MAX_WINDOW
-    if p.window.wMax == 0 then
-        return limits.maxConcurrency > 0 and cap or p.startWindow
-    end
-    local floor = windowFloor(p.goodput, p.attemptMs, nowMs)
-    local level = math.max(
-        cubicValue(p.window, nowMs, WINDOW_GROWTH_PER_S),
-        floor
-    )
-    return math.max(
-        1,
-        math.floor(math.min(level, cap))
-    )
+local cap = limits.maxConcurrency > 0 and limits.maxConcurrency or MAX_WINDOW
+if p.window.wMax == 0 then
+return limits.maxConcurrency > 0 and cap or p.startWindow
+end
+local floor = windowFloor(p.goodput, p.attemptMs, nowMs)
+local level = math.max(
+cubicValue(p.window, nowMs, WINDOW_GROWTH_PER_S),
+floor
+)
+return math.max(
+1,
+math.floor(math.min(level, cap))
+)
 end
 function ____exports.pacedRate(p, limits, nowMs)
-    local cap = rateCap(p, limits)
-    local level = cubicValue(p.rate, nowMs, RATE_GROWTH_PER_S)
-    return math.min(
-        math.max(
-            level,
-            MIN_RATE_PER_S,
-            rateFloor(p.goodput, nowMs)
-        ),
-        cap
-    )
+local cap = rateCap(p, limits)
+local level = cubicValue(p.rate, nowMs, RATE_GROWTH_PER_S)
+return math.min(
+math.max(
+level,
+MIN_RATE_PER_S,
+rateFloor(p.goodput, nowMs)
+),
+cap
+)
 end
 function rateCap(p, limits)
-    local rpm = ____exports.lowerLimit(limits.rpm, p.learnedRpm)
-    return rpm == NO_LIMIT and math.huge or rpm / 60
+local rpm = ____exports.lowerLimit(limits.rpm, p.learnedRpm)
+return rpm == NO_LIMIT and math.huge or rpm / 60
 end
 function ____exports.lowerLimit(a, b)
-    if a == NO_LIMIT then
-        return b
-    end
-    return b == NO_LIMIT and a or math.min(a, b)
+if a == NO_LIMIT then
+return b
+end
+return b == NO_LIMIT and a or math.min(a, b)
 end
 function intervalOf(p, limits, nowMs)
-    local rpm = ____exports.pacedRate(p, limits, nowMs) * 60
-    if rpm < 2 then
-        return {intervalMs = 60000 / rpm, toleranceMs = 0}
-    end
-    return requestRate(__TS__ObjectAssign({}, limits, {rpm = rpm, strict = true}))
+local rpm = ____exports.pacedRate(p, limits, nowMs) * 60
+if rpm < 2 then
+return {intervalMs = 60000 / rpm, toleranceMs = 0}
+end
+return requestRate(__TS__ObjectAssign({}, limits, {rpm = rpm, strict = true}))
 end
 function countAdmitted(p, nowMs)
-    rollBuckets(p, nowMs)
-    if p.firstAdmittedMs < 0 then
-        p.firstAdmittedMs = nowMs
-    end
-    p.bucketCount = p.bucketCount + 1
+rollBuckets(p, nowMs)
+if p.firstAdmittedMs < 0 then
+p.firstAdmittedMs = nowMs
+end
+p.bucketCount = p.bucketCount + 1
+p.admitted = p.admitted + 1
 end
 function rollBuckets(p, nowMs)
-    local bucket = math.floor(nowMs / BUCKET_MS)
-    if bucket == p.bucket then
-        return
-    end
-    p.earlierCount = bucket == p.bucket + 1 and p.bucketCount or 0
-    p.bucketCount = 0
-    p.bucket = bucket
+local bucket = math.floor(nowMs / BUCKET_MS)
+if bucket == p.bucket then
+return
+end
+p.earlierCount = bucket == p.bucket + 1 and p.bucketCount or 0
+p.bucketCount = 0
+p.bucket = bucket
 end
 function ____exports.measuredRate(p, nowMs)
-    rollBuckets(p, nowMs)
-    local share = nowMs / BUCKET_MS - p.bucket
-    local spanMs = math.min(
-        BUCKET_MS,
-        math.max(LEAST_SPAN_MS, nowMs - p.firstAdmittedMs)
-    )
-    return (p.bucketCount + p.earlierCount * (1 - share)) * 1000 / spanMs
+rollBuckets(p, nowMs)
+local share = nowMs / BUCKET_MS - p.bucket
+local spanMs = math.min(
+BUCKET_MS,
+math.max(LEAST_SPAN_MS, nowMs - p.firstAdmittedMs)
+)
+return (p.bucketCount + p.earlierCount * (1 - share)) * 1000 / spanMs
 end
-function cutRate(p, limits, attempt, nowMs)
-    if ____exports.isStale(p.rate, attempt) or nowMs - p.firstAdmittedMs < LEAST_KNOWN_MS then
-        return false
-    end
-    local measured = math.max(
-        MEASURED_MARGIN * ____exports.measuredRate(p, nowMs),
-        LEAST_MEASURED_PER_S
-    )
-    cut(
-        p.rate,
-        math.min(
-            ____exports.pacedRate(p, limits, nowMs),
-            measured
-        ),
-        nowMs
-    )
-    p.rateToleranceMs = intervalOf(p, limits, nowMs).toleranceMs
-    return true
+function cutRateFor(p, limits, attempt, nowMs)
+if not mayCutRate(p, attempt, nowMs) or hearRefusal(
+p.rateNoise,
+p.rate,
+p.admitted,
+p.attemptMs,
+nowMs
+) then
+return false
 end
-function cutWindow(p, limits, attempt, nowMs)
-    if ____exports.isStale(p.window, attempt) then
-        return false
-    end
-    ____exports.cutWindowTo(
-        p,
-        math.min(
-            ____exports.pacedWindow(p, limits, nowMs),
-            attempt.inflight
-        ),
-        nowMs,
-        attempt.newsMs
-    )
-    return true
+cutRate(p, limits, nowMs)
+noteCut(p.rateNoise, p.rate.wMax)
+return true
+end
+function mayCutRate(p, attempt, nowMs)
+return not ____exports.isStale(p.rate, attempt) and nowMs - p.firstAdmittedMs >= LEAST_KNOWN_MS
+end
+function cutRate(p, limits, nowMs)
+local measured = math.max(
+MEASURED_MARGIN * ____exports.measuredRate(p, nowMs),
+LEAST_MEASURED_PER_S
+)
+cut(
+p.rate,
+math.min(
+____exports.pacedRate(p, limits, nowMs),
+measured
+),
+nowMs
+)
+p.rateToleranceMs = intervalOf(p, limits, nowMs).toleranceMs
+end
+function cutWindowFor(p, limits, attempt, nowMs)
+if ____exports.isStale(p.window, attempt) then
+return false
+end
+if hearRefusal(
+p.windowNoise,
+p.window,
+p.admitted,
+p.attemptMs,
+nowMs
+) then
+return false
+end
+cut(
+p.window,
+windowLevel(p, limits, attempt, nowMs),
+nowMs
+)
+noteCut(p.windowNoise, p.window.wMax)
+return true
+end
+function windowLevel(p, limits, attempt, nowMs)
+return math.max(
+1,
+math.min(
+____exports.pacedWindow(p, limits, nowMs),
+attempt.inflight
+)
+)
 end
 function ____exports.isStale(c, attempt)
-    return c.wMax ~= 0 and attempt.startedAtMs <= c.cutAtMs
+return c.wMax ~= 0 and attempt.startedAtMs <= c.cutAtMs
 end
 function ____exports.cutWindowTo(p, level, nowMs, newsMs)
-    if newsMs == nil then
-        newsMs = 0
-    end
-    cut(
-        p.window,
-        math.max(1, level),
-        nowMs,
-        newsMs
-    )
+if newsMs == nil then
+newsMs = 0
+end
+cut(
+p.window,
+math.max(1, level),
+nowMs,
+newsMs
+)
+forgetNoise(p.windowNoise)
 end
 function usable(limit)
-    return limit ~= nil and limit > 0 and __TS__NumberIsFinite(limit) and limit or nil
+return limit ~= nil and limit > 0 and __TS__NumberIsFinite(limit) and limit or nil
 end
 local START_WINDOW = 8
 MAX_WINDOW = 512
@@ -1770,99 +1768,109 @@ local EARLY_REQUESTS_S = 1
 local EARLY_TOKENS_S = 0.5
 NO_LIMIT = 0
 function ____exports.newPacer()
-    return {
-        window = neverCut(),
-        rate = neverCut(),
-        goodput = newGoodput(),
-        attemptMs = 0,
-        startWindow = START_WINDOW,
-        rateTatMs = 0,
-        rateToleranceMs = 0,
-        learnedRpm = NO_LIMIT,
-        learnedTpm = NO_LIMIT,
-        firstAdmittedMs = -1,
-        bucket = -1,
-        bucketCount = 0,
-        earlierCount = 0
-    }
+return {
+window = neverCut(),
+rate = neverCut(),
+windowNoise = noNoise(),
+rateNoise = noNoise(),
+goodput = newGoodput(),
+attemptMs = 0,
+startWindow = START_WINDOW,
+rateTatMs = 0,
+rateToleranceMs = 0,
+learnedRpm = NO_LIMIT,
+learnedTpm = NO_LIMIT,
+firstAdmittedMs = -1,
+admitted = 0,
+bucket = -1,
+bucketCount = 0,
+earlierCount = 0
+}
 end
 function ____exports.pacedInterval(p, limits, nowMs)
-    if p.rate.wMax == 0 then
-        return nil
-    end
-    return {
-        intervalMs = intervalOf(p, limits, nowMs).intervalMs,
-        toleranceMs = p.rateToleranceMs
-    }
+if p.rate.wMax == 0 then
+return nil
+end
+return {
+intervalMs = intervalOf(p, limits, nowMs).intervalMs,
+toleranceMs = p.rateToleranceMs
+}
 end
 function ____exports.pacedWaitMs(p, limits, nowMs)
-    local interval = ____exports.pacedInterval(p, limits, nowMs)
-    return interval == nil and 0 or smoothWaitMs(interval, p.rateTatMs, nowMs)
+local interval = ____exports.pacedInterval(p, limits, nowMs)
+return interval == nil and 0 or smoothWaitMs(interval, p.rateTatMs, nowMs)
 end
 function ____exports.notePacedGrant(p, limits, startMs, nowMs)
-    countAdmitted(p, nowMs)
-    noteLetThrough(p.goodput)
-    local interval = ____exports.pacedInterval(p, limits, nowMs)
-    if interval ~= nil then
-        p.rateTatMs = smoothTake(interval, p.rateTatMs, startMs, 1)
-    end
+countAdmitted(p, nowMs)
+noteLetThrough(p.goodput)
+local interval = ____exports.pacedInterval(p, limits, nowMs)
+if interval ~= nil then
+p.rateTatMs = smoothTake(interval, p.rateTatMs, startMs, 1)
+end
 end
 function ____exports.cutFor(p, limits, dimension, attempt, nowMs)
-    noteRefused(p.goodput)
-    local hasCut = false
-    if dimension ~= "concurrency" then
-        hasCut = cutRate(p, limits, attempt, nowMs)
-    end
-    local mayBeWindow = dimension == "unknown" and attempt.inflight * 2 >= ____exports.pacedWindow(p, limits, nowMs)
-    if dimension == "concurrency" or mayBeWindow then
-        hasCut = cutWindow(p, limits, attempt, nowMs) or hasCut
-    end
-    return hasCut
+local hasCut = false
+if dimension ~= "concurrency" then
+hasCut = cutRateFor(p, limits, attempt, nowMs)
+end
+local mayBeWindow = dimension == "unknown" and attempt.inflight * 2 >= ____exports.pacedWindow(p, limits, nowMs)
+if dimension == "concurrency" or mayBeWindow then
+hasCut = cutWindowFor(p, limits, attempt, nowMs) or hasCut
+end
+return hasCut
+end
+function ____exports.cutForHang(p, limits, attempt, newsMs, nowMs)
+if ____exports.isStale(p.window, attempt) then
+return
+end
+____exports.cutWindowTo(
+p,
+windowLevel(p, limits, attempt, nowMs),
+nowMs,
+newsMs
+)
 end
 function ____exports.growStartWindow(p, limits, inflight)
-    if limits.maxConcurrency > 0 or p.window.wMax ~= 0 or p.startWindow >= MAX_WINDOW then
-        return
-    end
-    if inflight * 2 >= p.startWindow then
-        p.startWindow = p.startWindow + 1
-    end
+if limits.maxConcurrency > 0 or p.window.wMax ~= 0 or p.startWindow >= MAX_WINDOW then
+return
+end
+if inflight * 2 >= p.startWindow then
+p.startWindow = p.startWindow + 1
+end
 end
 function ____exports.emptyBurst(p, limits, openAtMs, nowMs)
-    local interval = ____exports.pacedInterval(p, limits, nowMs)
-    if interval ~= nil then
-        p.rateTatMs = math.max(p.rateTatMs, openAtMs + interval.toleranceMs)
-    end
+local interval = ____exports.pacedInterval(p, limits, nowMs)
+if interval ~= nil then
+p.rateTatMs = math.max(p.rateTatMs, openAtMs + interval.toleranceMs)
+end
 end
 function ____exports.learnLimits(p, told)
-    local rpm = usable(told.limitRequests) or p.learnedRpm
-    local tpm = usable(told.limitTokens) or p.learnedTpm
-    if rpm == p.learnedRpm and tpm == p.learnedTpm then
-        return false
-    end
-    p.learnedRpm = rpm
-    p.learnedTpm = tpm
-    return true
+local rpm = usable(told.limitRequests) or p.learnedRpm
+local tpm = usable(told.limitTokens) or p.learnedTpm
+if rpm == p.learnedRpm and tpm == p.learnedTpm then
+return false
+end
+p.learnedRpm = rpm
+p.learnedTpm = tpm
+return true
 end
 function ____exports.cutEarly(p, limits, told, attempt, nowMs)
-    local ____told_0 = told
-    local remainingRequests = ____told_0.remainingRequests
-    local remainingTokens = ____told_0.remainingTokens
-    local tpm = ____exports.lowerLimit(limits.tpm, p.learnedTpm)
-    local isShortOfTokens = remainingTokens ~= nil and tpm > 0 and remainingTokens < EARLY_TOKENS_S * (tpm / 60)
-    if isShortOfTokens then
-        return cutRate(p, limits, attempt, nowMs)
-    end
-    if remainingRequests == nil then
-        return false
-    end
-    local rate = ____exports.pacedRate(p, limits, nowMs)
-    if rate == math.huge or remainingRequests >= EARLY_REQUESTS_S * rate then
-        return false
-    end
-    return cutRate(p, limits, attempt, nowMs)
+local ____told_0 = told
+local remainingRequests = ____told_0.remainingRequests
+local remainingTokens = ____told_0.remainingTokens
+local tpm = ____exports.lowerLimit(limits.tpm, p.learnedTpm)
+local isShortOfTokens = remainingTokens ~= nil and tpm > 0 and remainingTokens < EARLY_TOKENS_S * (tpm / 60)
+local rate = ____exports.pacedRate(p, limits, nowMs)
+local isShortOfRequests = remainingRequests ~= nil and rate ~= math.huge and remainingRequests < EARLY_REQUESTS_S * rate
+if not (isShortOfTokens or isShortOfRequests) or not mayCutRate(p, attempt, nowMs) then
+return false
+end
+cutRate(p, limits, nowMs)
+forgetNoise(p.rateNoise)
+return true
 end
 return ____exports
- end,
+end,
 ["domain.scheduling.cubic"] = function(...) 
 local ____exports = {}
 ____exports.BETA = 0.85
@@ -1873,107 +1881,196 @@ local K_GROWTH = 1.5
 local STABLE_SHARE = 0.25
 local PLATEAU = 0.98
 function ____exports.neverCut()
-    return {wMax = 0, cutAtMs = 0, kMs = K_MIN_MS}
+return {wMax = 0, cutAtMs = 0, kMs = K_MIN_MS}
 end
 function ____exports.cubicValue(c, nowMs, linearPerS)
-    if c.wMax == 0 then
-        return math.huge
-    end
-    local sinceMs = math.max(0, nowMs - c.cutAtMs)
-    local x = (sinceMs - c.kMs) / c.kMs
-    local g = x < 0 and x * x * x or x + x * x * x
-    local cubic = PLATEAU * c.wMax * (1 + (1 - ____exports.BETA) * g)
-    return math.max(cubic, ____exports.BETA * c.wMax + linearPerS * sinceMs / 1000)
+if c.wMax == 0 then
+return math.huge
+end
+local sinceMs = math.max(0, nowMs - c.cutAtMs)
+local x = (sinceMs - c.kMs) / c.kMs
+local g = x < 0 and x * x * x or x + x * x * x
+local cubic = PLATEAU * c.wMax * (1 + (1 - ____exports.BETA) * g)
+local back = math.min(____exports.BETA * c.wMax + linearPerS * sinceMs / 1000, PLATEAU * c.wMax)
+local beyond = linearPerS * math.max(0, sinceMs - c.kMs) / 1000
+return math.max(cubic, back + beyond)
 end
 function ____exports.cut(c, level, nowMs, newsMs)
-    if newsMs == nil then
-        newsMs = 0
-    end
-    if c.wMax == 0 then
-        c.wMax = level
-        c.kMs = K_MIN_MS
-    else
-        local isStable = math.abs(level - c.wMax) < STABLE_SHARE * c.wMax
-        c.kMs = isStable and math.max(
-            c.kMs,
-            math.min(K_GROWTH * c.kMs, K_MAX_MS)
-        ) or K_MIN_MS
-        c.wMax = level < PLATEAU * c.wMax and level * (1 + ____exports.BETA) / 2 or level
-    end
-    c.kMs = math.max(c.kMs, NEWS_PER_K * newsMs)
-    c.cutAtMs = nowMs
+if newsMs == nil then
+newsMs = 0
+end
+if c.wMax == 0 then
+c.wMax = level
+c.kMs = K_MIN_MS
+else
+local isStable = math.abs(level - c.wMax) < STABLE_SHARE * c.wMax
+c.kMs = isStable and math.max(
+c.kMs,
+math.min(K_GROWTH * c.kMs, K_MAX_MS)
+) or K_MIN_MS
+c.wMax = level
+end
+c.kMs = math.max(c.kMs, NEWS_PER_K * newsMs)
+c.cutAtMs = nowMs
+end
+function ____exports.resume(c, level, nowMs)
+c.wMax = level
+c.cutAtMs = nowMs - c.kMs
 end
 return ____exports
- end,
+end,
 ["domain.scheduling.goodput"] = function(...) 
 local ____exports = {}
 local bestNow, MEMORY_HALF_LIFE_MS
 local ____decay_2Ejs = require("domain.scheduling.decay")
 local decayFactor = ____decay_2Ejs.decayFactor
 function bestNow(g, nowMs)
-    return g.bestPerS == 0 and 0 or g.bestPerS * decayFactor(nowMs - g.bestAtMs, MEMORY_HALF_LIFE_MS)
+return g.bestPerS == 0 and 0 or g.bestPerS * decayFactor(nowMs - g.bestAtMs, MEMORY_HALF_LIFE_MS)
 end
-local AVERAGE_HALF_LIFE_MS = 7000
-local LEAST_SPAN_MS = 1000
+local AVERAGE_HALF_LIFE_MS = 20000
+local LEAST_SPAN_MS = 60000
 MEMORY_HALF_LIFE_MS = 600000
-local FLOOR_SHARE = 0.7
+local FLOOR_SHARE = 0.5
 local LEAST_REFUSED = 3
 local CHANGED_SHARE = 0.25
 local MOST_COUNTED = 60
 function ____exports.newGoodput()
-    return {
-        weight = 0,
-        atMs = 0,
-        firstAtMs = -1,
-        bestPerS = 0,
-        bestAtMs = 0,
-        granted = 0,
-        refused = 0
-    }
+return {
+weight = 0,
+atMs = 0,
+firstAtMs = -1,
+bestPerS = 0,
+bestAtMs = 0,
+granted = 0,
+refused = 0
+}
 end
 function ____exports.noteAnswer(g, nowMs)
-    if g.firstAtMs < 0 then
-        g.firstAtMs = nowMs
-    end
-    g.weight = g.weight * decayFactor(nowMs - g.atMs, AVERAGE_HALF_LIFE_MS) + 1
-    g.atMs = nowMs
-    local spanMs = nowMs - g.firstAtMs
-    if spanMs < LEAST_SPAN_MS then
-        return
-    end
-    local fullMs = AVERAGE_HALF_LIFE_MS / 0.6931471805599453 * (1 - decayFactor(spanMs, AVERAGE_HALF_LIFE_MS))
-    local perS = g.weight * 1000 / fullMs
-    if perS <= bestNow(g, nowMs) then
-        return
-    end
-    g.bestPerS = perS
-    g.bestAtMs = nowMs
+if g.firstAtMs < 0 then
+g.firstAtMs = nowMs
+end
+g.weight = g.weight * decayFactor(nowMs - g.atMs, AVERAGE_HALF_LIFE_MS) + 1
+g.atMs = nowMs
+local spanMs = nowMs - g.firstAtMs
+if spanMs < LEAST_SPAN_MS then
+return
+end
+local fullMs = AVERAGE_HALF_LIFE_MS / 0.6931471805599453 * (1 - decayFactor(spanMs, AVERAGE_HALF_LIFE_MS))
+local perS = g.weight * 1000 / fullMs
+if perS <= bestNow(g, nowMs) then
+return
+end
+g.bestPerS = perS
+g.bestAtMs = nowMs
 end
 function ____exports.noteLetThrough(g)
-    g.granted = g.granted + 1
-    if g.granted <= MOST_COUNTED then
-        return
-    end
-    g.granted = g.granted / 2
-    g.refused = g.refused / 2
+g.granted = g.granted + 1
+if g.granted <= MOST_COUNTED then
+return
+end
+g.granted = g.granted / 2
+g.refused = g.refused / 2
 end
 function ____exports.noteRefused(g)
-    g.refused = g.refused + 1
-    if g.refused < LEAST_REFUSED or g.refused <= CHANGED_SHARE * g.granted then
-        return
-    end
-    g.bestPerS = 0
-    g.weight = 0
-    g.firstAtMs = -1
+g.refused = g.refused + 1
+if g.refused < LEAST_REFUSED or g.refused <= CHANGED_SHARE * g.granted then
+return
+end
+g.bestPerS = 0
+g.weight = 0
+g.firstAtMs = -1
 end
 function ____exports.rateFloor(g, nowMs)
-    return FLOOR_SHARE * bestNow(g, nowMs)
+return FLOOR_SHARE * bestNow(g, nowMs)
 end
 function ____exports.windowFloor(g, durationMs, nowMs)
-    return math.ceil(____exports.rateFloor(g, nowMs) * durationMs / 1000)
+return math.ceil(____exports.rateFloor(g, nowMs) * durationMs / 1000)
 end
 return ____exports
- end,
+end,
+["domain.scheduling.noise"] = function(...) 
+local ____exports = {}
+local isStillNoise, WORSE_SHARE, LEAST_REFUSALS
+local ____cubic_2Ejs = require("domain.scheduling.cubic")
+local BETA = ____cubic_2Ejs.BETA
+local resume = ____cubic_2Ejs.resume
+function ____exports.forgetNoise(n)
+n.vainCuts = 0
+n.attempts = 0
+n.refusals = 0
+n.usualGap = 0
+end
+function isStillNoise(n, c, gap, calmMs)
+n.attempts = n.attempts + gap
+n.refusals = n.refusals + 1
+local isJudged = n.refusals >= LEAST_REFUSALS
+if calmMs > c.kMs or isJudged and n.attempts < WORSE_SHARE * n.usualGap * n.refusals then
+____exports.forgetNoise(n)
+return false
+end
+if n.refusals >= 2 * LEAST_REFUSALS then
+n.attempts = n.attempts / 2
+n.refusals = n.refusals / 2
+end
+return true
+end
+local MOST_VAIN_CUTS = 4
+local LEAST_SHARE = 0.35
+local EARLY_SHARE = 0.5
+local LEAST_GAP = 8
+local KEPT_SHARE = 0.85
+WORSE_SHARE = 0.4
+LEAST_REFUSALS = 6
+function ____exports.noNoise()
+return {
+vainCuts = 0,
+fullLevel = 0,
+attempts = 0,
+refusals = 0,
+usualGap = 0,
+heardAttempts = 0,
+heardAtMs = 0
+}
+end
+function ____exports.noteCut(n, level)
+n.fullLevel = math.max(n.fullLevel, level)
+end
+function ____exports.hearRefusal(n, c, attempts, attemptMs, nowMs)
+local gap = attempts - n.heardAttempts
+local calmMs = nowMs - n.heardAtMs
+n.heardAttempts = attempts
+n.heardAtMs = nowMs
+if c.wMax == 0 then
+return false
+end
+if n.usualGap > 0 then
+return isStillNoise(n, c, gap, calmMs)
+end
+local sinceCutMs = nowMs - c.cutAtMs
+if sinceCutMs >= EARLY_SHARE * c.kMs then
+____exports.forgetNoise(n)
+n.fullLevel = n.fullLevel * KEPT_SHARE
+return false
+end
+n.attempts = n.attempts + gap
+n.refusals = n.refusals + 1
+if sinceCutMs >= attemptMs then
+n.vainCuts = n.vainCuts + 1
+end
+if n.vainCuts < MOST_VAIN_CUTS and BETA * c.wMax > LEAST_SHARE * n.fullLevel then
+return false
+end
+local usualGap = n.attempts / n.refusals
+if usualGap < LEAST_GAP then
+return false
+end
+____exports.forgetNoise(n)
+n.usualGap = usualGap
+resume(c, n.fullLevel, nowMs)
+return true
+end
+return ____exports
+end,
 ["domain.scheduling.pool"] = function(...) 
 local ____lualib = require("lualib_bundle")
 local __TS__Iterator = ____lualib.__TS__Iterator
@@ -1983,70 +2080,70 @@ local measurePool, median, LEAST_POOL
 local ____health_2Ejs = require("domain.scheduling.health")
 local failureShare = ____health_2Ejs.failureShare
 function measurePool(state, nowMs)
-    local ttfts = {}
-    local tpots = {}
-    local failures = {}
-    for ____, ____value in __TS__Iterator(state.sources:values()) do
-        local breaker = ____value.breaker
-        local health = ____value.health
-        do
-            local __continue5
-            repeat
-                failures[#failures + 1] = failureShare(health)
-                if breaker.state ~= "closed" then
-                    __continue5 = true
-                    break
-                end
-                if health.ttftMs > 0 then
-                    ttfts[#ttfts + 1] = health.ttftMs
-                end
-                if health.tpotMs > 0 then
-                    tpots[#tpots + 1] = health.tpotMs
-                end
-                __continue5 = true
-            until true
-            if not __continue5 then
-                break
-            end
-        end
-    end
-    return {
-        measuredAtMs = nowMs,
-        ttftMs = median(ttfts),
-        tpotMs = median(tpots),
-        failShare = #failures < LEAST_POOL and 0 or median(failures)
-    }
+local ttfts = {}
+local tpots = {}
+local failures = {}
+for ____, ____value in __TS__Iterator(state.sources:values()) do
+local breaker = ____value.breaker
+local health = ____value.health
+do
+local __continue5
+repeat
+failures[#failures + 1] = failureShare(health)
+if breaker.state ~= "closed" then
+__continue5 = true
+break
+end
+if health.ttftMs > 0 then
+ttfts[#ttfts + 1] = health.ttftMs
+end
+if health.tpotMs > 0 then
+tpots[#tpots + 1] = health.tpotMs
+end
+__continue5 = true
+until true
+if not __continue5 then
+break
+end
+end
+end
+return {
+measuredAtMs = nowMs,
+ttftMs = median(ttfts),
+tpotMs = median(tpots),
+failShare = #failures < LEAST_POOL and 0 or median(failures)
+}
 end
 function median(values)
-    if #values == 0 then
-        return 0
-    end
-    __TS__ArraySort(
-        values,
-        function(____, a, b) return a - b end
-    )
-    local middle = math.floor(#values / 2)
-    return #values % 2 == 1 and values[middle + 1] or (values[middle] + values[middle + 1]) / 2
+if #values == 0 then
+return 0
+end
+__TS__ArraySort(
+values,
+function(____, a, b) return a - b end
+)
+local middle = math.floor(#values / 2)
+return #values % 2 == 1 and values[middle + 1] or (values[middle] + values[middle + 1]) / 2
 end
 LEAST_POOL = 3
 local FRESH_MS = 250
 function ____exports.poolOf(state, nowMs)
-    local ____state_0 = state
-    local pool = ____state_0.pool
-    if pool ~= nil and nowMs - pool.measuredAtMs < FRESH_MS then
-        return pool
-    end
-    local measured = measurePool(state, nowMs)
-    state.pool = measured
-    return measured
+local ____state_0 = state
+local pool = ____state_0.pool
+if pool ~= nil and nowMs - pool.measuredAtMs < FRESH_MS then
+return pool
+end
+local measured = measurePool(state, nowMs)
+state.pool = measured
+return measured
 end
 return ____exports
- end,
+end,
 ["domain.standing"] = function(...) 
 local ____lualib = require("lualib_bundle")
 local __TS__NumberIsFinite = ____lualib.__TS__NumberIsFinite
 local ____exports = {}
-local judgedStanding, waiting, neverFits, breakerReason, gateStanding, prefetchMs, gateWaitMs, pacerWaitMs, untilMs, CONCURRENCY_GATES, RECHECK_MS
+local judgedStanding, factsOf, gateFacts, waiting, neverFits, breakerReason, openFacts, gateStanding, prefetchMs, pacerWaitMs, untilMs, RECHECK_MS
 local ____breaker_2Ejs = require("domain.breaker")
 local breakerAdmission = ____breaker_2Ejs.breakerAdmission
 local ____cooldown_2Ejs = require("domain.cooldown")
@@ -2062,398 +2159,425 @@ local ____pacer_2Ejs = require("domain.scheduling.pacer")
 local pacedWaitMs = ____pacer_2Ejs.pacedWaitMs
 local ____token_2Dlearning_2Ejs = require("domain.scheduling.token-learning")
 local learnedTokens = ____token_2Dlearning_2Ejs.learnedTokens
-local ____tick_2Ejs = require("domain.tick")
-local GATE_NAMES = ____tick_2Ejs.GATE_NAMES
 function judgedStanding(state, source, clock, tokens, estimate)
-    local ____source_1 = source
-    local breaker = ____source_1.breaker
-    if neverFits(source.config.tpm, tokens) then
-        return waiting(
-            source,
-            math.huge,
-            "tpm",
-            false,
-            tokens,
-            estimate
-        )
-    end
-    if neverFits(state.globalRules.limits.tpm, tokens) then
-        return waiting(
-            source,
-            math.huge,
-            "global_tpm",
-            false,
-            tokens,
-            estimate
-        )
-    end
-    local ____temp_4
-    if breaker.probeLease == "" then
-        ____temp_4 = nil
-    else
-        local ____opt_2 = state.leases:get(breaker.probeLease)
-        ____temp_4 = ____opt_2 and ____opt_2.expiresAtMs or nil
-    end
-    local probeEndsMs = ____temp_4
-    local admission = breakerAdmission(breaker, state.breaker, clock.nowMs, probeEndsMs)
-    if admission.kind == "wait" then
-        return waiting(
-            source,
-            admission.waitMs,
-            breakerReason(source),
-            false,
-            tokens,
-            estimate
-        )
-    end
-    return gateStanding(
-        state,
-        source,
-        clock,
-        tokens,
-        estimate,
-        admission.kind == "probe"
-    )
+if neverFits(source.config.tpm, tokens) then
+return waiting(
+source,
+math.huge,
+"tpm",
+tokens,
+estimate
+)
 end
-function waiting(source, waitMs, reason, probe, tokens, estimate)
-    return {
-        source = source,
-        waitMs = waitMs,
-        reason = reason,
-        probe = probe,
-        tokens = tokens,
-        estimate = estimate,
-        startable = false
-    }
+if neverFits(state.globalRules.limits.tpm, tokens) then
+return waiting(
+source,
+math.huge,
+"global_tpm",
+tokens,
+estimate
+)
+end
+local facts = factsOf(state, source, clock)
+if facts.isBlocked then
+return waiting(
+source,
+facts.waitMs,
+facts.reason,
+tokens,
+estimate
+)
+end
+return gateStanding(
+state,
+source,
+facts,
+clock,
+tokens,
+estimate
+)
+end
+function factsOf(state, source, clock)
+if not state.keepsFacts then
+return gateFacts(state, source, clock)
+end
+if source.facts == nil then
+source.facts = gateFacts(state, source, clock)
+end
+return source.facts
+end
+function gateFacts(state, source, clock)
+local ____source_1 = source
+local breaker = ____source_1.breaker
+if breaker.state == "closed" then
+return openFacts(state, source, clock, false)
+end
+local ____temp_4
+if breaker.probeLease == "" then
+____temp_4 = nil
+else
+local ____opt_2 = state.leases:get(breaker.probeLease)
+____temp_4 = ____opt_2 and ____opt_2.expiresAtMs or nil
+end
+local probeEndsMs = ____temp_4
+local admission = breakerAdmission(breaker, state.breaker, clock.nowMs, probeEndsMs)
+if admission.kind ~= "wait" then
+return openFacts(state, source, clock, admission.kind == "probe")
+end
+local reason = breakerReason(source)
+return {
+isBlocked = true,
+waitMs = admission.waitMs,
+reason = reason,
+needsRelease = false,
+probe = false
+}
+end
+function waiting(source, waitMs, reason, tokens, estimate)
+return {
+source = source,
+waitMs = waitMs,
+reason = reason,
+probe = false,
+tokens = tokens,
+estimate = estimate,
+startable = false
+}
 end
 function neverFits(tpm, tokens)
-    return tpm > 0 and tokens > tpm
+return tpm > 0 and tokens > tpm
 end
 function breakerReason(source)
-    if source.breaker.state == "half_open" then
-        return "half_open"
-    end
-    return source.breaker.dead and "dead" or "breaker_open"
+if source.breaker.state == "half_open" then
+return "half_open"
 end
-function gateStanding(state, source, clock, tokens, estimate, probe)
-    local coolingMs = cooldownWaitMs(source.cooldown, clock.nowMs)
-    local reason = coolingMs > 0 and "cooling" or nil
-    local longestMs = coolingMs
-    local needsRelease = false
-    do
-        local gate = 0
-        while gate < #GATE_NAMES do
-            do
-                local __continue19
-                repeat
-                    local waitMs = gateWaitMs(
-                        gate,
-                        state,
-                        source,
-                        clock,
-                        tokens
-                    )
-                    if waitMs <= 0 then
-                        __continue19 = true
-                        break
-                    end
-                    if reason == nil then
-                        reason = GATE_NAMES[gate + 1]
-                    end
-                    if gate < CONCURRENCY_GATES then
-                        needsRelease = true
-                    end
-                    if waitMs > longestMs then
-                        longestMs = waitMs
-                    end
-                    __continue19 = true
-                until true
-                if not __continue19 then
-                    break
-                end
-            end
-            gate = gate + 1
-        end
-    end
-    local startable = longestMs == 0 or not needsRelease and not probe and longestMs <= prefetchMs(state, source)
-    return {
-        source = source,
-        waitMs = longestMs,
-        reason = reason,
-        probe = probe,
-        tokens = tokens,
-        estimate = estimate,
-        startable = startable
-    }
+return source.breaker.dead and "dead" or "breaker_open"
+end
+function openFacts(state, source, clock, probe)
+local ____state_6 = state
+local leases = ____state_6.leases
+local globalRules = ____state_6.globalRules
+local ____source_config_7 = source.config
+local name = ____source_config_7.name
+local waitMs = cooldownWaitMs(source.cooldown, clock.nowMs)
+local reason = waitMs > 0 and "cooling" or nil
+local needsRelease = false
+local mostInFlight = globalRules.limits.maxConcurrency
+if mostInFlight > 0 and leases:count() >= mostInFlight then
+if reason == nil then
+reason = "global_concurrency"
+end
+needsRelease = true
+waitMs = math.max(
+waitMs,
+untilMs(
+leases:nextExpiryMs(),
+state,
+clock
+)
+)
+end
+if leases:inflightOf(name) >= windowInForce(state, source, clock.nowMs) then
+if reason == nil then
+reason = "concurrency"
+end
+needsRelease = true
+waitMs = math.max(
+waitMs,
+untilMs(
+leases:nextExpiryOfMs(name),
+state,
+clock
+)
+)
+end
+local globalMs = requestWaitMs(globalRules, state.globalGates, clock)
+if globalMs > 0 then
+if reason == nil then
+reason = "global_rpm"
+end
+waitMs = math.max(waitMs, globalMs)
+end
+local ownMs = math.max(
+requestWaitMs(source.rules, source.gates, clock),
+pacerWaitMs(state, source, clock)
+)
+if ownMs > 0 then
+if reason == nil then
+reason = "rpm"
+end
+waitMs = math.max(waitMs, ownMs)
+end
+return {
+isBlocked = false,
+waitMs = waitMs,
+reason = reason,
+needsRelease = needsRelease,
+probe = probe
+}
+end
+function gateStanding(state, source, facts, clock, tokens, estimate)
+local ____facts_8 = facts
+local probe = ____facts_8.probe
+local ____facts_9 = facts
+local waitMs = ____facts_9.waitMs
+local reason = ____facts_9.reason
+local globalMs = tokenWaitMs(state.globalRules, state.globalGates, clock, tokens)
+if globalMs > 0 then
+if reason == nil then
+reason = "global_tpm"
+end
+waitMs = math.max(waitMs, globalMs)
+end
+local ownMs = tokenWaitMs(source.rules, source.gates, clock, tokens)
+if ownMs > 0 then
+if reason == nil then
+reason = "tpm"
+end
+waitMs = math.max(waitMs, ownMs)
+end
+local mayBeAhead = not facts.needsRelease and not probe
+local startable = waitMs == 0 or mayBeAhead and waitMs <= prefetchMs(state, source)
+return {
+source = source,
+waitMs = waitMs,
+reason = reason,
+probe = probe,
+tokens = tokens,
+estimate = estimate,
+startable = startable
+}
 end
 function prefetchMs(state, source)
-    local countsMinutes = source.config.limitRule == "window" or state.globalRules.limits.limitRule == "window"
-    return countsMinutes and 0 or state.scheduling.prefetchMs
-end
-function gateWaitMs(gate, state, source, clock, tokens)
-    local ____state_6 = state
-    local leases = ____state_6.leases
-    repeat
-        local ____switch25 = gate
-        local ____cond25 = ____switch25 == 0
-        if ____cond25 then
-            do
-                local limit = state.globalRules.limits.maxConcurrency
-                return limit > 0 and leases:count() >= limit and untilMs(
-                    leases:nextExpiryMs(),
-                    state,
-                    clock
-                ) or 0
-            end
-        end
-        ____cond25 = ____cond25 or ____switch25 == 1
-        if ____cond25 then
-            do
-                local ____source_config_7 = source.config
-                local name = ____source_config_7.name
-                local isFull = leases:inflightOf(name) >= windowInForce(state, source, clock.nowMs)
-                return isFull and untilMs(
-                    leases:nextExpiryOfMs(name),
-                    state,
-                    clock
-                ) or 0
-            end
-        end
-        ____cond25 = ____cond25 or ____switch25 == 2
-        if ____cond25 then
-            return requestWaitMs(state.globalRules, state.globalGates, clock)
-        end
-        ____cond25 = ____cond25 or ____switch25 == 3
-        if ____cond25 then
-            return math.max(
-                requestWaitMs(source.rules, source.gates, clock),
-                pacerWaitMs(state, source, clock)
-            )
-        end
-        ____cond25 = ____cond25 or ____switch25 == 4
-        if ____cond25 then
-            return tokenWaitMs(state.globalRules, state.globalGates, clock, tokens)
-        end
-        do
-            return tokenWaitMs(source.rules, source.gates, clock, tokens)
-        end
-    until true
+local countsMinutes = source.config.limitRule == "window" or state.globalRules.limits.limitRule == "window"
+return countsMinutes and 0 or state.scheduling.prefetchMs
 end
 function pacerWaitMs(state, source, clock)
-    return state.scheduling.pacer and pacedWaitMs(source.pacer, source.config, clock.nowMs) or 0
+return state.scheduling.pacer and pacedWaitMs(source.pacer, source.config, clock.nowMs) or 0
 end
 function untilMs(momentMs, state, clock)
-    local leftMs = math.max(1, (momentMs or clock.nowMs) - clock.nowMs)
-    return state.scheduling.prefetchMs > 0 and math.min(leftMs, RECHECK_MS) or leftMs
+local leftMs = math.max(1, (momentMs or clock.nowMs) - clock.nowMs)
+return state.scheduling.prefetchMs > 0 and math.min(leftMs, RECHECK_MS) or leftMs
 end
 function ____exports.estimatedTokens(state, source, want)
-    local ____source_config_0 = source.config
-    local estTokens = ____source_config_0.estTokens
-    local tpmCharge = ____source_config_0.tpmCharge
-    if estTokens ~= nil then
-        return estTokens
-    end
-    if not state.scheduling.learnTokens or tpmCharge == "max" or want.promptTokens == nil then
-        return want.estTokens
-    end
-    return learnedTokens(source.tokens, want.tag or "", want.promptTokens, want.maxTokens) or want.estTokens
+local ____source_config_0 = source.config
+local estTokens = ____source_config_0.estTokens
+local tpmCharge = ____source_config_0.tpmCharge
+if estTokens ~= nil then
+return estTokens
+end
+if not state.scheduling.learnTokens or tpmCharge == "max" or want.promptTokens == nil then
+return want.estTokens
+end
+return learnedTokens(source.tokens, want.tag or "", want.promptTokens, want.maxTokens) or want.estTokens
 end
 function ____exports.standingOf(state, source, want, clock)
-    local estimate = ____exports.estimatedTokens(state, source, want)
-    local tokens = source.rules.tokens == nil and state.globalRules.tokens == nil and 0 or estimate
-    return judgedStanding(
-        state,
-        source,
-        clock,
-        tokens,
-        estimate
-    )
+local estimate = ____exports.estimatedTokens(state, source, want)
+local tokens = source.rules.tokens == nil and state.globalRules.tokens == nil and 0 or estimate
+return judgedStanding(
+state,
+source,
+clock,
+tokens,
+estimate
+)
 end
 function ____exports.hasRoomNow(state, source, clock)
-    return source.breaker.state == "closed" and gateStanding(
-        state,
-        source,
-        clock,
-        0,
-        0,
-        false
-    ).startable
+if source.breaker.state ~= "closed" then
+return false
+end
+return gateStanding(
+state,
+source,
+factsOf(state, source, clock),
+clock,
+0,
+0
+).startable
 end
 function ____exports.usualRefusal(state, source, clock)
-    local usual = math.floor(state.meanTokens + 0.5)
-    local ____judgedStanding_result_5 = judgedStanding(
-        state,
-        source,
-        clock,
-        usual,
-        usual
-    )
-    local waitMs = ____judgedStanding_result_5.waitMs
-    local reason = ____judgedStanding_result_5.reason
-    if reason == nil or waitMs <= 0 then
-        return nil
-    end
-    local isKnown = __TS__NumberIsFinite(waitMs) and not ENDS_ANY_TIME:has(reason)
-    return {reason = reason, waitMs = isKnown and waitMs or 0}
+local usual = math.floor(state.meanTokens + 0.5)
+local ____judgedStanding_result_5 = judgedStanding(
+state,
+source,
+clock,
+usual,
+usual
+)
+local waitMs = ____judgedStanding_result_5.waitMs
+local reason = ____judgedStanding_result_5.reason
+if reason == nil or waitMs <= 0 then
+return nil
 end
-CONCURRENCY_GATES = 2
+local isKnown = __TS__NumberIsFinite(waitMs) and not ENDS_ANY_TIME:has(reason)
+return {reason = reason, waitMs = isKnown and waitMs or 0}
+end
 RECHECK_MS = 1000
 return ____exports
- end,
+end,
 ["domain.breaker"] = function(...) 
-local ____lualib = require("lualib_bundle")
-local __TS__ArrayFrom = ____lualib.__TS__ArrayFrom
 local ____exports = {}
-local applyProbeOutcome, close, enterOpen, payBackTrips, bucketIndex, countSample, shouldTrip, BUCKETS, OPEN_GROWTH, OPEN_JITTER, TRIP_PAYBACK_MS
+local emptyBuckets, applyProbeOutcome, close, enterOpen, payBackTrips, bucketIndex, countSample, shouldTrip, BUCKETS, OPEN_GROWTH, OPEN_JITTER, TRIP_PAYBACK_MS
 local ____random_2Ejs = require("domain.random")
 local jittered = ____random_2Ejs.jittered
+function emptyBuckets()
+local buckets = {}
+do
+local n = 0
+while n < BUCKETS do
+buckets[#buckets + 1] = {index = -1, successes = 0, failures = 0}
+n = n + 1
+end
+end
+return buckets
+end
 function ____exports.handBackProbe(b, leaseId)
-    if b.probeLease == leaseId then
-        b.probeLease = ""
-    end
+if b.probeLease == leaseId then
+b.probeLease = ""
+end
 end
 function applyProbeOutcome(b, config, leaseId, outcome, rateLimited, isPanic, nowMs, random)
-    if outcome == "cancelled" or outcome == "alive" and rateLimited then
-        ____exports.handBackProbe(b, leaseId)
-        return false
-    end
-    if outcome == "failure" then
-        ____exports.trip(
-            b,
-            config,
-            isPanic,
-            nowMs,
-            random
-        )
-        return true
-    end
-    if outcome == "dead" then
-        return false
-    end
-    return ____exports.passProbe(b, leaseId, nowMs)
+if outcome == "cancelled" or outcome == "alive" and rateLimited then
+____exports.handBackProbe(b, leaseId)
+return false
+end
+if outcome == "failure" then
+____exports.trip(
+b,
+config,
+isPanic,
+nowMs,
+random
+)
+return true
+end
+if outcome == "dead" then
+return false
+end
+return ____exports.passProbe(b, leaseId, nowMs)
 end
 function ____exports.passProbe(b, leaseId, nowMs)
-    b.probesLeft = b.probesLeft - 1
-    if b.probesLeft > 0 then
-        ____exports.handBackProbe(b, leaseId)
-        return false
-    end
-    close(b, nowMs)
-    return true
+b.probesLeft = b.probesLeft - 1
+if b.probesLeft > 0 then
+____exports.handBackProbe(b, leaseId)
+return false
+end
+close(b, nowMs)
+return true
 end
 function close(b, nowMs)
-    b.state = "closed"
-    b.probeLease = ""
-    b.dead = false
-    b.deadInARow = 0
-    b.consecutiveFailures = 0
-    b.closedAtMs = nowMs
-    for ____, bucket in ipairs(b.buckets) do
-        bucket.index = -1
-    end
+b.state = "closed"
+b.probeLease = ""
+b.dead = false
+b.deadInARow = 0
+b.consecutiveFailures = 0
+b.closedAtMs = nowMs
+for ____, bucket in ipairs(b.buckets) do
+bucket.index = -1
+end
 end
 function ____exports.trip(b, config, isPanic, nowMs, random)
-    payBackTrips(b, nowMs)
-    if not isPanic or b.trips == 0 then
-        b.trips = b.trips + 1
-    end
-    b.dead = false
-    enterOpen(
-        b,
-        nowMs,
-        nowMs + ____exports.openTimeMs(config, b.trips, random)
-    )
+payBackTrips(b, nowMs)
+if not isPanic or b.trips == 0 then
+b.trips = b.trips + 1
+end
+b.dead = false
+enterOpen(
+b,
+nowMs,
+nowMs + ____exports.openTimeMs(config, b.trips, random)
+)
 end
 function enterOpen(b, nowMs, untilMs)
-    b.state = "open"
-    b.epoch = math.max(
-        b.epoch + 1,
-        math.floor(nowMs)
-    )
-    b.openUntilMs = untilMs
-    b.probeLease = ""
-    b.probesLeft = 1
-    b.consecutiveFailures = 0
-    for ____, bucket in ipairs(b.buckets) do
-        bucket.index = -1
-    end
+b.state = "open"
+b.epoch = math.max(
+b.epoch + 1,
+math.floor(nowMs)
+)
+b.openUntilMs = untilMs
+b.probeLease = ""
+b.probesLeft = 1
+b.consecutiveFailures = 0
+for ____, bucket in ipairs(b.buckets) do
+bucket.index = -1
+end
 end
 function ____exports.openTimeMs(config, trips, random)
-    local timeMs = config.cooldownMs
-    do
-        local n = 1
-        while n < trips and timeMs < config.cooldownMaxMs do
-            timeMs = timeMs * OPEN_GROWTH
-            n = n + 1
-        end
-    end
-    return math.min(
-        config.cooldownMaxMs,
-        jittered(timeMs, OPEN_JITTER, random)
-    )
+local timeMs = config.cooldownMs
+do
+local n = 1
+while n < trips and timeMs < config.cooldownMaxMs do
+timeMs = timeMs * OPEN_GROWTH
+n = n + 1
+end
+end
+return math.min(
+config.cooldownMaxMs,
+jittered(timeMs, OPEN_JITTER, random)
+)
 end
 function payBackTrips(b, nowMs)
-    if b.state ~= "closed" then
-        return
-    end
-    local paid = math.floor((nowMs - b.closedAtMs) / TRIP_PAYBACK_MS)
-    b.trips = math.max(0, b.trips - paid)
-    b.closedAtMs = b.closedAtMs + paid * TRIP_PAYBACK_MS
+if b.state ~= "closed" then
+return
+end
+local paid = math.floor((nowMs - b.closedAtMs) / TRIP_PAYBACK_MS)
+b.trips = math.max(0, b.trips - paid)
+b.closedAtMs = b.closedAtMs + paid * TRIP_PAYBACK_MS
 end
 function bucketIndex(config, nowMs)
-    return math.floor(nowMs * BUCKETS / config.windowMs)
+return math.floor(nowMs * BUCKETS / config.windowMs)
 end
 function countSample(b, config, success, nowMs)
-    local index = bucketIndex(config, nowMs)
-    local bucket = b.buckets[index % BUCKETS + 1]
-    if bucket.index ~= index then
-        bucket.index = index
-        bucket.successes = 0
-        bucket.failures = 0
-    end
-    if success then
-        bucket.successes = bucket.successes + 1
-    else
-        bucket.failures = bucket.failures + 1
-    end
+local index = bucketIndex(config, nowMs)
+local bucket = b.buckets[index % BUCKETS + 1]
+if bucket.index ~= index then
+bucket.index = index
+bucket.successes = 0
+bucket.failures = 0
+end
+if success then
+bucket.successes = bucket.successes + 1
+else
+bucket.failures = bucket.failures + 1
+end
 end
 function shouldTrip(b, config, nowMs)
-    if b.consecutiveFailures >= config.failThreshold then
-        return true
-    end
-    local newest = bucketIndex(config, nowMs)
-    local successes = 0
-    local failures = 0
-    local recentSuccesses = 0
-    local recentFailures = 0
-    for ____, bucket in ipairs(b.buckets) do
-        do
-            local __continue48
-            repeat
-                if bucket.index <= newest - BUCKETS or bucket.index > newest then
-                    __continue48 = true
-                    break
-                end
-                successes = successes + bucket.successes
-                failures = failures + bucket.failures
-                if bucket.index < newest - 1 then
-                    __continue48 = true
-                    break
-                end
-                recentSuccesses = recentSuccesses + bucket.successes
-                recentFailures = recentFailures + bucket.failures
-                __continue48 = true
-            until true
-            if not __continue48 then
-                break
-            end
-        end
-    end
-    local samples = successes + failures
-    if samples < config.minSamples or failures < config.failRate * samples then
-        return false
-    end
-    return recentSuccesses < math.max(3, recentFailures)
+if b.consecutiveFailures >= config.failThreshold then
+return true
+end
+local newest = bucketIndex(config, nowMs)
+local successes = 0
+local failures = 0
+local recentSuccesses = 0
+local recentFailures = 0
+for ____, bucket in ipairs(b.buckets) do
+do
+local __continue50
+repeat
+if bucket.index <= newest - BUCKETS or bucket.index > newest then
+__continue50 = true
+break
+end
+successes = successes + bucket.successes
+failures = failures + bucket.failures
+if bucket.index < newest - 1 then
+__continue50 = true
+break
+end
+recentSuccesses = recentSuccesses + bucket.successes
+recentFailures = recentFailures + bucket.failures
+__continue50 = true
+until true
+if not __continue50 then
+break
+end
+end
+end
+local samples = successes + failures
+if samples < config.minSamples or failures < config.failRate * samples then
+return false
+end
+return recentSuccesses < math.max(3, recentFailures)
 end
 BUCKETS = 12
 OPEN_GROWTH = 1.7
@@ -2462,113 +2586,110 @@ TRIP_PAYBACK_MS = 10000
 local DEAD_BASE_MS = 60000
 local DEAD_MAX_MS = 30 * 60000
 function ____exports.closedBreaker(nowMs)
-    return {
-        state = "closed",
-        epoch = 0,
-        openUntilMs = 0,
-        trips = 0,
-        closedAtMs = nowMs,
-        consecutiveFailures = 0,
-        dead = false,
-        deadInARow = 0,
-        probeLease = "",
-        probesLeft = 1,
-        buckets = __TS__ArrayFrom(
-            {length = BUCKETS},
-            function() return {index = -1, successes = 0, failures = 0} end
-        )
-    }
+return {
+state = "closed",
+epoch = 0,
+openUntilMs = 0,
+trips = 0,
+closedAtMs = nowMs,
+consecutiveFailures = 0,
+dead = false,
+deadInARow = 0,
+probeLease = "",
+probesLeft = 1,
+buckets = emptyBuckets()
+}
 end
 local CLOSED = {kind = "closed"}
 local PROBE = {kind = "probe"}
 local PROBE_RECHECK_MS = 1000
 function ____exports.breakerAdmission(b, config, nowMs, probeEndsMs)
-    if b.state == "closed" then
-        return CLOSED
-    end
-    if b.state == "open" and b.openUntilMs > nowMs then
-        return {kind = "wait", waitMs = b.openUntilMs - nowMs}
-    end
-    if b.probeLease == "" then
-        return PROBE
-    end
-    local leaseLeftMs = math.max(1, (probeEndsMs or nowMs) - nowMs)
-    return {
-        kind = "wait",
-        waitMs = math.min(
-            leaseLeftMs,
-            math.max(PROBE_RECHECK_MS, config.cooldownMs)
-        )
-    }
+if b.state == "closed" then
+return CLOSED
+end
+if b.state == "open" and b.openUntilMs > nowMs then
+return {kind = "wait", waitMs = b.openUntilMs - nowMs}
+end
+if b.probeLease == "" then
+return PROBE
+end
+local leaseLeftMs = math.max(1, (probeEndsMs or nowMs) - nowMs)
+return {
+kind = "wait",
+waitMs = math.min(
+leaseLeftMs,
+math.max(PROBE_RECHECK_MS, config.cooldownMs)
+)
+}
 end
 function ____exports.startProbe(b, leaseId)
-    b.state = "half_open"
-    b.probeLease = leaseId
+b.state = "half_open"
+b.probeLease = leaseId
 end
 function ____exports.isCurrent(b, leaseId, epoch)
-    if b.epoch ~= epoch then
-        return false
-    end
-    return b.state == "closed" or b.state == "half_open" and b.probeLease == leaseId
+if b.epoch ~= epoch then
+return false
+end
+return b.state == "closed" or b.state == "half_open" and b.probeLease == leaseId
 end
 function ____exports.applyOutcome(b, config, leaseId, outcome, rateLimited, isPanic, nowMs, random)
-    if b.state == "half_open" then
-        return applyProbeOutcome(
-            b,
-            config,
-            leaseId,
-            outcome,
-            rateLimited,
-            isPanic,
-            nowMs,
-            random
-        )
-    end
-    if outcome == "cancelled" or outcome == "dead" then
-        return false
-    end
-    if outcome == "alive" then
-        b.consecutiveFailures = 0
-        return false
-    end
-    countSample(b, config, outcome == "success", nowMs)
-    if outcome == "success" then
-        b.consecutiveFailures = 0
-        return false
-    end
-    b.consecutiveFailures = b.consecutiveFailures + 1
-    if not shouldTrip(b, config, nowMs) then
-        return false
-    end
-    ____exports.trip(
-        b,
-        config,
-        isPanic,
-        nowMs,
-        random
-    )
-    return true
+if b.state == "half_open" then
+return applyProbeOutcome(
+b,
+config,
+leaseId,
+outcome,
+rateLimited,
+isPanic,
+nowMs,
+random
+)
+end
+if outcome == "cancelled" or outcome == "dead" then
+return false
+end
+if outcome == "alive" then
+b.consecutiveFailures = 0
+return false
+end
+countSample(b, config, outcome == "success", nowMs)
+if outcome == "success" then
+b.consecutiveFailures = 0
+return false
+end
+b.consecutiveFailures = b.consecutiveFailures + 1
+if not shouldTrip(b, config, nowMs) then
+return false
+end
+____exports.trip(
+b,
+config,
+isPanic,
+nowMs,
+random
+)
+return true
 end
 function ____exports.forceOpen(b, nowMs, recheckMs)
-    payBackTrips(b, nowMs)
-    b.deadInARow = b.deadInARow + 1
-    b.dead = true
-    local waitMs = DEAD_BASE_MS
-    do
-        local n = 1
-        while n < b.deadInARow and waitMs < DEAD_MAX_MS do
-            waitMs = waitMs * 2
-            n = n + 1
-        end
-    end
-    enterOpen(
-        b,
-        nowMs,
-        nowMs + math.min(DEAD_MAX_MS, recheckMs or waitMs)
-    )
+payBackTrips(b, nowMs)
+b.deadInARow = b.deadInARow + 1
+b.dead = true
+local waitMs = DEAD_BASE_MS
+do
+local n = 1
+while n < b.deadInARow and waitMs < DEAD_MAX_MS do
+waitMs = waitMs * 2
+n = n + 1
+end
+end
+enterOpen(
+b,
+nowMs,
+nowMs + math.min(DEAD_MAX_MS, recheckMs or waitMs)
+)
 end
 return ____exports
- end,
+end,
 ["domain.refusal"] = function(...) 
 local ____lualib = require("lualib_bundle")
 local Set = ____lualib.Set
@@ -2581,118 +2702,118 @@ local askAgainMs, gateOf, refusalKind, describePassed, NONE_PASSED, GATES
 local ____tick_2Ejs = require("domain.tick")
 local GATE_NAMES = ____tick_2Ejs.GATE_NAMES
 function askAgainMs(____bindingPattern0, prefetchMs)
-    local reason
-    local waitMs
-    waitMs = ____bindingPattern0.waitMs
-    reason = ____bindingPattern0.reason
-    local isSlot = refusalKind(reason) ~= "breaker"
-    return isSlot and waitMs > prefetchMs and waitMs - prefetchMs / 2 or waitMs
+local reason
+local waitMs
+waitMs = ____bindingPattern0.waitMs
+reason = ____bindingPattern0.reason
+local isSlot = refusalKind(reason) ~= "breaker"
+return isSlot and waitMs > prefetchMs and waitMs - prefetchMs / 2 or waitMs
 end
 function gateOf(standing)
-    local reason = standing and standing.reason
-    return type(reason) == "string" and GATES:has(reason) and ({gate = reason}) or ({})
+local reason = standing and standing.reason
+return type(reason) == "string" and GATES:has(reason) and ({gate = reason}) or ({})
 end
 function refusalKind(reason)
-    if reason == "cooling" then
-        return "cooldown"
-    end
-    return reason ~= nil and GATES:has(reason) and "gate" or "breaker"
+if reason == "cooling" then
+return "cooldown"
+end
+return reason ~= nil and GATES:has(reason) and "gate" or "breaker"
 end
 function ____exports.passedOver(all, considered, chosen)
-    local passed = nil
-    for ____, standing in ipairs(all) do
-        do
-            local __continue13
-            repeat
-                if standing == chosen then
-                    __continue13 = true
-                    break
-                end
-                local left = considered ~= all and not __TS__ArrayIncludes(considered, standing)
-                if standing.waitMs == 0 and not left then
-                    __continue13 = true
-                    break
-                end
-                if passed == nil then
-                    passed = {}
-                end
-                passed[#passed + 1] = describePassed(standing, left)
-                __continue13 = true
-            until true
-            if not __continue13 then
-                break
-            end
-        end
-    end
-    return passed or NONE_PASSED
+local passed = nil
+for ____, standing in ipairs(all) do
+do
+local __continue13
+repeat
+if standing == chosen then
+__continue13 = true
+break
+end
+local left = considered ~= all and not __TS__ArrayIncludes(considered, standing)
+if standing.waitMs == 0 and not left then
+__continue13 = true
+break
+end
+if passed == nil then
+passed = {}
+end
+passed[#passed + 1] = describePassed(standing, left)
+__continue13 = true
+until true
+if not __continue13 then
+break
+end
+end
+end
+return passed or NONE_PASSED
 end
 function describePassed(____bindingPattern0, failedHere)
-    local reason
-    local waitMs
-    local source
-    source = ____bindingPattern0.source
-    waitMs = ____bindingPattern0.waitMs
-    reason = ____bindingPattern0.reason
-    local ____source_2 = source
-    local lastError = ____source_2.lastError
-    return __TS__ObjectAssign(
-        {
-            source = source.config.name,
-            reason = failedHere and waitMs == 0 and "failed_in_call" or (reason or "failed_in_call"),
-            waitMs = __TS__NumberIsFinite(waitMs) and waitMs or 0
-        },
-        lastError == nil and ({}) or ({lastError = lastError})
-    )
+local reason
+local waitMs
+local source
+source = ____bindingPattern0.source
+waitMs = ____bindingPattern0.waitMs
+reason = ____bindingPattern0.reason
+local ____source_2 = source
+local lastError = ____source_2.lastError
+return __TS__ObjectAssign(
+{
+source = source.config.name,
+reason = failedHere and waitMs == 0 and "failed_in_call" or (reason or "failed_in_call"),
+waitMs = __TS__NumberIsFinite(waitMs) and waitMs or 0
+},
+lastError == nil and ({}) or ({lastError = lastError})
+)
 end
 ____exports.ENDS_ANY_TIME = __TS__New(Set, {"concurrency", "global_concurrency", "half_open"})
 NONE_PASSED = {}
 GATES = __TS__New(Set, GATE_NAMES)
 function ____exports.refuse(want, all, standings, prefetchMs)
-    local nearest = nil
-    for ____, standing in ipairs(standings) do
-        if nearest == nil or standing.waitMs < nearest.waitMs then
-            nearest = standing
-        end
-    end
-    local passed = ____exports.passedOver(all, standings, nil)
-    if nearest == nil or nearest.waitMs == math.huge then
-        return __TS__ObjectAssign(
-            {leaseId = want.leaseId, kind = "never", waitHintMs = 0, passedOver = passed},
-            gateOf(nearest)
-        )
-    end
-    return __TS__ObjectAssign(
-        {
-            leaseId = want.leaseId,
-            kind = refusalKind(nearest.reason),
-            waitHintMs = askAgainMs(nearest, prefetchMs),
-            passedOver = passed
-        },
-        gateOf(nearest)
-    )
+local nearest = nil
+for ____, standing in ipairs(standings) do
+if nearest == nil or standing.waitMs < nearest.waitMs then
+nearest = standing
+end
+end
+local passed = ____exports.passedOver(all, standings, nil)
+if nearest == nil or nearest.waitMs == math.huge then
+return __TS__ObjectAssign(
+{leaseId = want.leaseId, kind = "never", waitHintMs = 0, passedOver = passed},
+gateOf(nearest)
+)
+end
+return __TS__ObjectAssign(
+{
+leaseId = want.leaseId,
+kind = refusalKind(nearest.reason),
+waitHintMs = askAgainMs(nearest, prefetchMs),
+passedOver = passed
+},
+gateOf(nearest)
+)
 end
 function ____exports.refuseFor(kind, want, waitHintMs, standings)
-    return {
-        leaseId = want.leaseId,
-        kind = kind,
-        waitHintMs = waitHintMs,
-        passedOver = ____exports.passedOver(standings, standings, nil)
-    }
+return {
+leaseId = want.leaseId,
+kind = kind,
+waitHintMs = waitHintMs,
+passedOver = ____exports.passedOver(standings, standings, nil)
+}
 end
 return ____exports
- end,
+end,
 ["domain.tick"] = function(...) 
 local ____exports = {}
 ____exports.GATE_NAMES = {
-    "global_concurrency",
-    "concurrency",
-    "global_rpm",
-    "rpm",
-    "global_tpm",
-    "tpm"
+"global_concurrency",
+"concurrency",
+"global_rpm",
+"rpm",
+"global_tpm",
+"tpm"
 }
 return ____exports
- end,
+end,
 ["domain.scheduling.token-learning"] = function(...) 
 local ____lualib = require("lualib_bundle")
 local Map = ____lualib.Map
@@ -2704,66 +2825,66 @@ local ALPHA = 0.05
 local LEAST_SAMPLES = 20
 ____exports.MOST_TOKEN_RECORDS = 4096
 function ____exports.newTokenBook()
-    local records = __TS__New(Map)
-    return {
-        get = function(____, tag) return records:get(tag) end,
-        add = function(self, tag, record)
-            if records.size >= ____exports.MOST_TOKEN_RECORDS then
-                for ____, oldest in __TS__Iterator(records:keys()) do
-                    if records:delete(oldest) then
-                        break
-                    end
-                end
-            end
-            records:set(tag, record)
-        end
-    }
+local records = __TS__New(Map)
+return {
+get = function(____, tag) return records:get(tag) end,
+add = function(self, tag, record)
+if records.size >= ____exports.MOST_TOKEN_RECORDS then
+for ____, oldest in __TS__Iterator(records:keys()) do
+if records:delete(oldest) then
+break
+end
+end
+end
+records:set(tag, record)
+end
+}
 end
 function ____exports.learnedTokens(book, tag, promptTokens, maxTokens)
-    local known = book:get(tag)
-    if known == nil or known.samples < LEAST_SAMPLES then
-        return nil
-    end
-    return math.max(
-        1,
-        math.ceil(promptTokens * known.inRatio + math.min(maxTokens or math.huge, known.outTokens))
-    )
+local known = book:get(tag)
+if known == nil or known.samples < LEAST_SAMPLES then
+return nil
+end
+return math.max(
+1,
+math.ceil(promptTokens * known.inRatio + math.min(maxTokens or math.huge, known.outTokens))
+)
 end
 function ____exports.learnedOutTokens(book, tag)
-    local known = book:get(tag)
-    local ____temp_0
-    if known == nil or known.samples < LEAST_SAMPLES then
-        ____temp_0 = nil
-    else
-        ____temp_0 = known.outTokens
-    end
-    return ____temp_0
+local known = book:get(tag)
+local ____temp_0
+if known == nil or known.samples < LEAST_SAMPLES then
+____temp_0 = nil
+else
+____temp_0 = known.outTokens
+end
+return ____temp_0
 end
 function ____exports.learnTokens(book, tag, estimatedIn, actualIn, actualOut)
-    local ratio = actualIn / math.max(1, estimatedIn)
-    if not __TS__NumberIsFinite(ratio) or not __TS__NumberIsFinite(actualOut) or ratio < 0 or actualOut < 0 then
-        return
-    end
-    local known = book:get(tag)
-    if known == nil then
-        book:add(tag, {
-            samples = 1,
-            inRatio = ratio,
-            outTokens = actualOut,
-            inDeviation = 0,
-            outDeviation = 0
-        })
-        return
-    end
-    local alpha = math.max(ALPHA, 1 / (known.samples + 1))
-    known.samples = known.samples + 1
-    known.inDeviation = known.inDeviation + alpha * (math.abs(ratio - known.inRatio) - known.inDeviation)
-    known.outDeviation = known.outDeviation + alpha * (math.abs(actualOut - known.outTokens) - known.outDeviation)
-    known.inRatio = known.inRatio + alpha * (ratio - known.inRatio)
-    known.outTokens = known.outTokens + alpha * (actualOut - known.outTokens)
+local ratio = actualIn / math.max(1, estimatedIn)
+if not __TS__NumberIsFinite(ratio) or not __TS__NumberIsFinite(actualOut) or ratio < 0 or actualOut < 0 then
+return
+end
+local known = book:get(tag)
+if known == nil then
+book:add(tag, {
+samples = 1,
+inRatio = ratio,
+outTokens = actualOut,
+inDeviation = 0,
+outDeviation = 0
+})
+return
+end
+local alpha = math.max(ALPHA, 1 / (known.samples + 1))
+known.samples = known.samples + 1
+known.inDeviation = known.inDeviation + alpha * (math.abs(ratio - known.inRatio) - known.inDeviation)
+known.outDeviation = known.outDeviation + alpha * (math.abs(actualOut - known.outTokens) - known.outDeviation)
+known.inRatio = known.inRatio + alpha * (ratio - known.inRatio)
+known.outTokens = known.outTokens + alpha * (actualOut - known.outTokens)
 end
 return ____exports
- end,
+end,
 ["domain.settlement"] = function(...) 
 local ____lualib = require("lualib_bundle")
 local __TS__ObjectAssign = ____lualib.__TS__ObjectAssign
@@ -2783,163 +2904,163 @@ local hearOverdue = ____evidence_2Dflow_2Ejs.hearOverdue
 local ____learning_2Ejs = require("domain.scheduling.learning")
 local learnFrom = ____learning_2Ejs.learnFrom
 function settleBooks(state, source, lease, s, clock)
-    local ____lease_grant_2 = lease.grant
-    local leaseId = ____lease_grant_2.leaseId
-    local reservedTokens = ____lease_grant_2.reservedTokens
-    local windowId = ____lease_grant_2.windowId
-    local actualTokens = s.sent and math.max(0, s.actualTokens or reservedTokens) or 0
-    local returnRequest = not s.sent
-    settleGates(source.rules, source.gates, clock, {
-        leaseId = leaseId,
-        windowId = windowId,
-        reservedTokens = reservedTokens,
-        actualTokens = actualTokens,
-        returnRequest = returnRequest
-    })
-    settleGates(state.globalRules, state.globalGates, clock, {
-        leaseId = leaseId,
-        windowId = lease.globalWindowId,
-        reservedTokens = reservedTokens,
-        actualTokens = actualTokens,
-        returnRequest = returnRequest
-    })
+local ____lease_grant_2 = lease.grant
+local leaseId = ____lease_grant_2.leaseId
+local reservedTokens = ____lease_grant_2.reservedTokens
+local windowId = ____lease_grant_2.windowId
+local actualTokens = s.sent and math.max(0, s.actualTokens or reservedTokens) or 0
+local returnRequest = not s.sent
+settleGates(source.rules, source.gates, clock, {
+leaseId = leaseId,
+windowId = windowId,
+reservedTokens = reservedTokens,
+actualTokens = actualTokens,
+returnRequest = returnRequest
+})
+settleGates(state.globalRules, state.globalGates, clock, {
+leaseId = leaseId,
+windowId = lease.globalWindowId,
+reservedTokens = reservedTokens,
+actualTokens = actualTokens,
+returnRequest = returnRequest
+})
 end
 function teach(state, source, lease, s, nowMs, random)
-    local cooling = coolAfter(
-        state,
-        source,
-        lease,
-        s,
-        nowMs,
-        random
-    )
-    if s.outcome == "dead" then
-        forceOpen(source.breaker, nowMs, s.retryAfterMs)
-        state.pool = nil
-        return __TS__ObjectAssign({}, APPLIED, {stateChanged = true, cooling = cooling})
-    end
-    local stateChanged = applyAttempt(
-        state,
-        source,
-        lease,
-        s,
-        nowMs,
-        random
-    )
-    if not stateChanged and not cooling then
-        return APPLIED
-    end
-    return __TS__ObjectAssign({}, APPLIED, {stateChanged = stateChanged, tripped = stateChanged and source.breaker.state == "open", cooling = cooling})
+local cooling = coolAfter(
+state,
+source,
+lease,
+s,
+nowMs,
+random
+)
+if s.outcome == "dead" then
+forceOpen(source.breaker, nowMs, s.retryAfterMs)
+state.pool = nil
+return __TS__ObjectAssign({}, APPLIED, {stateChanged = true, cooling = cooling})
+end
+local stateChanged = applyAttempt(
+state,
+source,
+lease,
+s,
+nowMs,
+random
+)
+if not stateChanged and not cooling then
+return APPLIED
+end
+return __TS__ObjectAssign({}, APPLIED, {stateChanged = stateChanged, tripped = stateChanged and source.breaker.state == "open", cooling = cooling})
 end
 local NO_EFFECT = {
-    applied = false,
-    released = false,
-    stateChanged = false,
-    tripped = false,
-    cooling = false
+applied = false,
+released = false,
+stateChanged = false,
+tripped = false,
+cooling = false
 }
 local RELEASED = __TS__ObjectAssign({}, NO_EFFECT, {released = true})
 APPLIED = __TS__ObjectAssign({}, RELEASED, {applied = true})
 function ____exports.settle(state, s, clock, random)
-    local lease = state.leases:remove(s.leaseId)
-    if lease == nil then
-        return NO_EFFECT
-    end
-    local ____clock_0 = clock
-    local nowMs = ____clock_0.nowMs
-    if lease.retry then
-        state.retriesInFlight = state.retriesInFlight - 1
-    end
-    local source = state.sources:get(lease.grant.source)
-    settleBooks(
-        state,
-        source,
-        lease,
-        s,
-        clock
-    )
-    if s.outcome == "success" then
-        state.lastProgressMs = nowMs
-    end
-    learnFrom(
-        state,
-        source,
-        lease,
-        s,
-        nowMs
-    )
-    local ____lease_grant_1 = lease.grant
-    local epoch = ____lease_grant_1.epoch
-    local leaseId = ____lease_grant_1.leaseId
-    if not isCurrent(source.breaker, leaseId, epoch) then
-        return RELEASED
-    end
-    if s.outcome == "success" then
-        source.lastError = nil
-    elseif s.lastError ~= nil then
-        source.lastError = s.lastError
-    end
-    return teach(
-        state,
-        source,
-        lease,
-        s,
-        nowMs,
-        random
-    )
+local lease = state.leases:remove(s.leaseId)
+if lease == nil then
+return NO_EFFECT
+end
+local ____clock_0 = clock
+local nowMs = ____clock_0.nowMs
+if lease.retry then
+state.retriesInFlight = state.retriesInFlight - 1
+end
+local source = state.sources:get(lease.grant.source)
+settleBooks(
+state,
+source,
+lease,
+s,
+clock
+)
+if s.outcome == "success" then
+state.lastProgressMs = nowMs
+end
+learnFrom(
+state,
+source,
+lease,
+s,
+nowMs
+)
+local ____lease_grant_1 = lease.grant
+local epoch = ____lease_grant_1.epoch
+local leaseId = ____lease_grant_1.leaseId
+if not isCurrent(source.breaker, leaseId, epoch) then
+return RELEASED
+end
+if s.outcome == "success" then
+source.lastError = nil
+elseif s.lastError ~= nil then
+source.lastError = s.lastError
+end
+return teach(
+state,
+source,
+lease,
+s,
+nowMs,
+random
+)
 end
 function ____exports.hear(state, v, clock, random)
-    local lease = state.leases:get(v.leaseId)
-    if lease == nil then
-        return NO_EFFECT
-    end
-    local ____clock_3 = clock
-    local nowMs = ____clock_3.nowMs
-    local source = state.sources:get(lease.grant.source)
-    local isCurrentVerdict = isCurrent(source.breaker, v.leaseId, lease.grant.epoch)
-    if v.kind == "overdue" then
-        if not isCurrentVerdict or lease.overdue ~= "no" or not state.scheduling.overdue then
-            return NO_EFFECT
-        end
-        local tripped = hearOverdue(
-            state,
-            source,
-            lease,
-            nowMs,
-            random
-        )
-        return __TS__ObjectAssign({}, NO_EFFECT, {applied = true, stateChanged = tripped, tripped = tripped})
-    end
-    state.lastProgressMs = nowMs
-    local stateChanged = hearFirstToken(
-        state,
-        source,
-        lease,
-        v,
-        isCurrentVerdict,
-        nowMs
-    )
-    return __TS__ObjectAssign({}, NO_EFFECT, {applied = isCurrentVerdict, stateChanged = stateChanged})
+local lease = state.leases:get(v.leaseId)
+if lease == nil then
+return NO_EFFECT
+end
+local ____clock_3 = clock
+local nowMs = ____clock_3.nowMs
+local source = state.sources:get(lease.grant.source)
+local isCurrentVerdict = isCurrent(source.breaker, v.leaseId, lease.grant.epoch)
+if v.kind == "overdue" then
+if not isCurrentVerdict or lease.overdue ~= "no" or not state.scheduling.overdue then
+return NO_EFFECT
+end
+local tripped = hearOverdue(
+state,
+source,
+lease,
+nowMs,
+random
+)
+return __TS__ObjectAssign({}, NO_EFFECT, {applied = true, stateChanged = tripped, tripped = tripped})
+end
+state.lastProgressMs = nowMs
+local stateChanged = hearFirstToken(
+state,
+source,
+lease,
+v,
+isCurrentVerdict,
+nowMs
+)
+return __TS__ObjectAssign({}, NO_EFFECT, {applied = isCurrentVerdict, stateChanged = stateChanged})
 end
 function ____exports.reclaimExpired(state, clock)
-    local count = 0
-    state.leases:expire(
-        clock.nowMs,
-        function(lease)
-            handBackProbe(
-                state.sources:get(lease.grant.source).breaker,
-                lease.grant.leaseId
-            )
-            if lease.retry then
-                state.retriesInFlight = state.retriesInFlight - 1
-            end
-            count = count + 1
-        end
-    )
-    return count
+local count = 0
+state.leases:expire(
+clock.nowMs,
+function(lease)
+handBackProbe(
+state.sources:get(lease.grant.source).breaker,
+lease.grant.leaseId
+)
+if lease.retry then
+state.retriesInFlight = state.retriesInFlight - 1
+end
+count = count + 1
+end
+)
+return count
 end
 return ____exports
- end,
+end,
 ["domain.scheduling.evidence-flow"] = function(...) 
 local ____lualib = require("lualib_bundle")
 local __TS__StringIncludes = ____lualib.__TS__StringIncludes
@@ -2953,225 +3074,236 @@ local trip = ____breaker_2Ejs.trip
 local ____cooldown_2Ejs = require("domain.cooldown")
 local coolDown = ____cooldown_2Ejs.coolDown
 local endCooldown = ____cooldown_2Ejs.endCooldown
+local isOfLastWave = ____cooldown_2Ejs.isOfLastWave
 local ____evidence_2Ejs = require("domain.scheduling.evidence")
 local addEvidence = ____evidence_2Ejs.addEvidence
 local isMostlyHanging = ____evidence_2Ejs.isMostlyHanging
 local restartEvidence = ____evidence_2Ejs.restartEvidence
+local ____goodput_2Ejs = require("domain.scheduling.goodput")
+local noteRefused = ____goodput_2Ejs.noteRefused
 local ____learning_2Ejs = require("domain.scheduling.learning")
 local learnFirstToken = ____learning_2Ejs.learnFirstToken
 local ____pacer_2Ejs = require("domain.scheduling.pacer")
 local cutFor = ____pacer_2Ejs.cutFor
+local cutForHang = ____pacer_2Ejs.cutForHang
 local emptyBurst = ____pacer_2Ejs.emptyBurst
 local ____pool_2Ejs = require("domain.scheduling.pool")
 local poolOf = ____pool_2Ejs.poolOf
 function relieve(state, ____bindingPattern0, lease, nowMs)
-    local health
-    local config
-    local pacer
-    pacer = ____bindingPattern0.pacer
-    config = ____bindingPattern0.config
-    health = ____bindingPattern0.health
-    if not state.scheduling.pacer or config.maxConcurrency > 0 then
-        return
-    end
-    local ____lease_1 = lease
-    local startedAtMs = ____lease_1.startedAtMs
-    local inflight = ____lease_1.inflight
-    cutFor(
-        pacer,
-        config,
-        "concurrency",
-        {startedAtMs = startedAtMs, inflight = inflight, newsMs = health.durationMs},
-        nowMs
-    )
+local health
+local config
+local pacer
+pacer = ____bindingPattern0.pacer
+config = ____bindingPattern0.config
+health = ____bindingPattern0.health
+if not state.scheduling.pacer or config.maxConcurrency > 0 then
+return
+end
+if pacer.window.wMax ~= 0 and health.lastSuccessMs < pacer.window.cutAtMs then
+return
+end
+cutForHang(
+pacer,
+config,
+lease,
+health.durationMs,
+nowMs
+)
 end
 function evidenceOf(source, lease, s)
-    if s.outcome == "failure" then
-        if lease.overdue == "told" then
-            return nil
-        end
-        local ____opt_2 = s.lastError
-        if ____opt_2 ~= nil then
-            local ____opt_3 = s.lastError
-            ____opt_2 = __TS__StringIncludes(____opt_3 and ____opt_3.code, "timeout")
-        end
-        return ____opt_2 == true and "hang" or "failure"
-    end
-    if s.outcome ~= "success" or lease.overdue == "reversed" then
-        return nil
-    end
-    if lease.overdue == "told" then
-        return "double_success"
-    end
-    return isSlow(source, s) and "slow_success" or "success"
+if s.outcome == "failure" then
+if lease.overdue == "told" then
+return nil
+end
+local ____opt_1 = s.lastError
+if ____opt_1 ~= nil then
+local ____opt_2 = s.lastError
+____opt_1 = __TS__StringIncludes(____opt_2 and ____opt_2.code, "timeout")
+end
+return ____opt_1 == true and "hang" or "failure"
+end
+if s.outcome ~= "success" or lease.overdue == "reversed" then
+return nil
+end
+if lease.overdue == "told" then
+return "double_success"
+end
+return isSlow(source, s) and "slow_success" or "success"
 end
 function isSlow(____bindingPattern0, s)
-    local health
-    health = ____bindingPattern0.health
-    if health.ttftMs == 0 or health.tpotMs == 0 or s.outTokens == nil then
-        return false
-    end
-    return s.durationMs > SLOW_FACTOR * (health.ttftMs + s.outTokens * health.tpotMs)
+local health
+health = ____bindingPattern0.health
+if health.ttftMs == 0 or health.tpotMs == 0 or s.outTokens == nil then
+return false
+end
+return s.durationMs > SLOW_FACTOR * (health.ttftMs + s.outTokens * health.tpotMs)
 end
 function isOnlyOneLeft(state, source)
-    if state.sources.size == 1 then
-        return false
-    end
-    for ____, other in __TS__Iterator(state.sources:values()) do
-        if other ~= source and other.breaker.state == "closed" then
-            return false
-        end
-    end
-    return true
+if state.sources.size == 1 then
+return false
+end
+for ____, other in __TS__Iterator(state.sources:values()) do
+if other ~= source and other.breaker.state == "closed" then
+return false
+end
+end
+return true
 end
 function noteChange(state, source, nowMs)
-    local ____source_6 = source
-    local breaker = ____source_6.breaker
-    local evidence = ____source_6.evidence
-    state.pool = nil
-    if breaker.state == "open" then
-        local hung = state.scheduling.evidence and isMostlyHanging(evidence)
-        breaker.probesLeft = hung and math.max(
-            1,
-            math.min(MOST_PROBES, breaker.trips)
-        ) or 1
-    elseif breaker.state == "closed" then
-        restartEvidence(evidence, state.scheduling.ramp, nowMs)
-        if state.scheduling.ramp then
-            source.reclosedAtMs = nowMs
-        end
-    end
+local ____source_5 = source
+local breaker = ____source_5.breaker
+local evidence = ____source_5.evidence
+state.pool = nil
+if breaker.state == "open" then
+local hung = state.scheduling.evidence and isMostlyHanging(evidence)
+breaker.probesLeft = hung and math.max(
+1,
+math.min(MOST_PROBES, breaker.trips)
+) or 1
+elseif breaker.state == "closed" then
+restartEvidence(evidence, state.scheduling.ramp, nowMs)
+if state.scheduling.ramp then
+source.reclosedAtMs = nowMs
+end
+end
 end
 SLOW_FACTOR = 4
 MOST_PROBES = 3
 function ____exports.coolAfter(state, ____bindingPattern0, lease, s, nowMs, random)
-    local config
-    local pacer
-    local cooldown
-    cooldown = ____bindingPattern0.cooldown
-    pacer = ____bindingPattern0.pacer
-    config = ____bindingPattern0.config
-    if s.outcome == "success" then
-        endCooldown(cooldown)
-    end
-    if s.rateLimited == nil then
-        return false
-    end
-    local isNews = cooldown.limitedInARow == 0
-    coolDown(cooldown, nowMs, s.retryAfterMs, random)
-    if not state.scheduling.pacer then
-        return true
-    end
-    if isNews then
-        cutFor(
-            pacer,
-            config,
-            s.rateLimited,
-            lease,
-            nowMs
-        )
-    end
-    emptyBurst(pacer, config, cooldown.coolUntilMs, nowMs)
-    return true
+local config
+local pacer
+local cooldown
+cooldown = ____bindingPattern0.cooldown
+pacer = ____bindingPattern0.pacer
+config = ____bindingPattern0.config
+if s.outcome == "success" then
+endCooldown(cooldown)
+end
+if s.rateLimited == nil then
+return false
+end
+local isNews = cooldown.limitedInARow == 0 or isOfLastWave(cooldown, lease.startedAtMs)
+coolDown(
+cooldown,
+nowMs,
+lease.startedAtMs,
+s.retryAfterMs,
+random
+)
+noteRefused(pacer.goodput)
+if not state.scheduling.pacer then
+return true
+end
+if isNews then
+cutFor(
+pacer,
+config,
+s.rateLimited,
+lease,
+nowMs
+)
+end
+emptyBurst(pacer, config, cooldown.coolUntilMs, nowMs)
+return true
 end
 function ____exports.applyAttempt(state, source, lease, s, nowMs, random)
-    local ____source_0 = source
-    local breaker = ____source_0.breaker
-    local isPanic = state.scheduling.evidence and isOnlyOneLeft(state, source)
-    local isRateLimited = s.rateLimited ~= nil
-    local wasClosed = breaker.state == "closed"
-    local changed = applyOutcome(
-        breaker,
-        state.breaker,
-        s.leaseId,
-        s.outcome,
-        isRateLimited,
-        isPanic,
-        nowMs,
-        random
-    )
-    local kind = evidenceOf(source, lease, s)
-    if kind == "hang" then
-        relieve(state, source, lease, nowMs)
-    end
-    if state.scheduling.evidence and kind ~= nil then
-        local isBroken = addEvidence(
-            source.evidence,
-            kind,
-            poolOf(state, nowMs).failShare,
-            nowMs
-        )
-        if isBroken and wasClosed and not changed then
-            trip(
-                breaker,
-                state.breaker,
-                isPanic,
-                nowMs,
-                random
-            )
-            changed = true
-        end
-    end
-    if changed then
-        noteChange(state, source, nowMs)
-    end
-    return changed
+local ____source_0 = source
+local breaker = ____source_0.breaker
+local isPanic = state.scheduling.evidence and isOnlyOneLeft(state, source)
+local isRateLimited = s.rateLimited ~= nil
+local wasClosed = breaker.state == "closed"
+local changed = applyOutcome(
+breaker,
+state.breaker,
+s.leaseId,
+s.outcome,
+isRateLimited,
+isPanic,
+nowMs,
+random
+)
+local kind = evidenceOf(source, lease, s)
+if kind == "hang" then
+relieve(state, source, lease, nowMs)
+end
+if state.scheduling.evidence and kind ~= nil then
+local isBroken = addEvidence(
+source.evidence,
+kind,
+poolOf(state, nowMs).failShare,
+nowMs
+)
+if isBroken and wasClosed and not changed then
+trip(
+breaker,
+state.breaker,
+isPanic,
+nowMs,
+random
+)
+changed = true
+end
+end
+if changed then
+noteChange(state, source, nowMs)
+end
+return changed
 end
 function ____exports.hearOverdue(state, source, lease, nowMs, random)
-    lease.overdue = "told"
-    relieve(state, source, lease, nowMs)
-    if lease.grant.probe or not state.scheduling.evidence then
-        return false
-    end
-    if not addEvidence(
-        source.evidence,
-        "hang",
-        poolOf(state, nowMs).failShare,
-        nowMs
-    ) then
-        return false
-    end
-    trip(
-        source.breaker,
-        state.breaker,
-        isOnlyOneLeft(state, source),
-        nowMs,
-        random
-    )
-    noteChange(state, source, nowMs)
-    return true
+lease.overdue = "told"
+relieve(state, source, lease, nowMs)
+if lease.grant.probe or not state.scheduling.evidence then
+return false
+end
+if not addEvidence(
+source.evidence,
+"hang",
+poolOf(state, nowMs).failShare,
+nowMs
+) then
+return false
+end
+trip(
+source.breaker,
+state.breaker,
+isOnlyOneLeft(state, source),
+nowMs,
+random
+)
+noteChange(state, source, nowMs)
+return true
 end
 function ____exports.hearFirstToken(state, source, lease, v, isCurrent, nowMs)
-    if v.ttftMs ~= nil then
-        lease.ttftMs = v.ttftMs
-        learnFirstToken(state, source, v.ttftMs)
-    end
-    local isReversal = lease.overdue == "told"
-    if isReversal then
-        lease.overdue = "reversed"
-    end
-    if not isCurrent then
-        return false
-    end
-    if source.breaker.state ~= "half_open" then
-        if isReversal and state.scheduling.evidence then
-            addEvidence(
-                source.evidence,
-                "double_success",
-                poolOf(state, nowMs).failShare,
-                nowMs
-            )
-        end
-        return false
-    end
-    if not passProbe(source.breaker, v.leaseId, nowMs) then
-        return false
-    end
-    noteChange(state, source, nowMs)
-    return true
+if v.ttftMs ~= nil then
+lease.ttftMs = v.ttftMs
+learnFirstToken(state, source, v.ttftMs)
+end
+local isReversal = lease.overdue == "told"
+if isReversal then
+lease.overdue = "reversed"
+end
+if not isCurrent then
+return false
+end
+if source.breaker.state ~= "half_open" then
+if isReversal and state.scheduling.evidence then
+addEvidence(
+source.evidence,
+"double_success",
+poolOf(state, nowMs).failShare,
+nowMs
+)
+end
+return false
+end
+if not passProbe(source.breaker, v.leaseId, nowMs) then
+return false
+end
+noteChange(state, source, nowMs)
+return true
 end
 return ____exports
- end,
+end,
 ["domain.scheduling.learning"] = function(...) 
 local ____lualib = require("lualib_bundle")
 local __TS__ObjectAssign = ____lualib.__TS__ObjectAssign
@@ -3203,118 +3335,118 @@ local lowerLimit = ____pacer_2Ejs.lowerLimit
 local ____token_2Dlearning_2Ejs = require("domain.scheduling.token-learning")
 local learnTokens = ____token_2Dlearning_2Ejs.learnTokens
 function ____exports.learnFirstToken(state, ____bindingPattern0, ttftMs)
-    local health
-    health = ____bindingPattern0.health
-    if health.ttftMs == 0 then
-        state.pool = nil
-    end
-    noteFirstToken(health, ttftMs)
+local health
+health = ____bindingPattern0.health
+if health.ttftMs == 0 then
+state.pool = nil
+end
+noteFirstToken(health, ttftMs)
 end
 function growWindow(state, source, lease, s, nowMs)
-    local ____source_0 = source
-    local pacer = ____source_0.pacer
-    local gradient = ____source_0.gradient
-    local config = ____source_0.config
-    if config.maxConcurrency > 0 then
-        return
-    end
-    local inflight = state.leases:inflightOf(config.name) + 1
-    growStartWindow(pacer, config, inflight)
-    if s.tpotMs == nil or s.tpotMs <= 0 then
-        return
-    end
-    local share = gradientShare(gradient, s.tpotMs, nowMs)
-    if share == nil or isStale(pacer.window, lease) then
-        return
-    end
-    cutWindowTo(
-        pacer,
-        math.min(
-            windowInForce(state, source, nowMs),
-            inflight
-        ) * share / BETA,
-        nowMs,
-        s.durationMs
-    )
+local ____source_0 = source
+local pacer = ____source_0.pacer
+local gradient = ____source_0.gradient
+local config = ____source_0.config
+if config.maxConcurrency > 0 then
+return
+end
+local inflight = state.leases:inflightOf(config.name) + 1
+growStartWindow(pacer, config, inflight)
+if s.tpotMs == nil or s.tpotMs <= 0 then
+return
+end
+local share = gradientShare(gradient, s.tpotMs, nowMs)
+if share == nil or isStale(pacer.window, lease) then
+return
+end
+cutWindowTo(
+pacer,
+math.min(
+windowInForce(state, source, nowMs),
+inflight
+) * share / BETA,
+nowMs,
+s.durationMs
+)
 end
 function learnSize(state, source, lease, ____bindingPattern0)
-    local outTokens
-    local inTokens
-    inTokens = ____bindingPattern0.inTokens
-    outTokens = ____bindingPattern0.outTokens
-    if not state.scheduling.learnTokens or lease.promptTokens == nil then
-        return
-    end
-    if inTokens == nil or outTokens == nil then
-        return
-    end
-    learnTokens(
-        source.tokens,
-        lease.tag,
-        lease.promptTokens,
-        inTokens,
-        outTokens
-    )
+local outTokens
+local inTokens
+inTokens = ____bindingPattern0.inTokens
+outTokens = ____bindingPattern0.outTokens
+if not state.scheduling.learnTokens or lease.promptTokens == nil then
+return
+end
+if inTokens == nil or outTokens == nil then
+return
+end
+learnTokens(
+source.tokens,
+lease.tag,
+lease.promptTokens,
+inTokens,
+outTokens
+)
 end
 function hearLimits(state, source, lease, s, nowMs)
-    if not state.scheduling.headers or s.limits == nil then
-        return
-    end
-    local ____source_1 = source
-    local pacer = ____source_1.pacer
-    local config = ____source_1.config
-    if learnLimits(pacer, s.limits) then
-        local rpm = lowerLimit(config.rpm, pacer.learnedRpm)
-        local tpm = lowerLimit(config.tpm, pacer.learnedTpm)
-        source.rules = gateRules(__TS__ObjectAssign({}, config, {rpm = rpm, tpm = tpm}))
-    end
-    if state.scheduling.pacer then
-        cutEarly(
-            pacer,
-            config,
-            s.limits,
-            lease,
-            nowMs
-        )
-    end
+if not state.scheduling.headers or s.limits == nil then
+return
+end
+local ____source_1 = source
+local pacer = ____source_1.pacer
+local config = ____source_1.config
+if learnLimits(pacer, s.limits) then
+local rpm = lowerLimit(config.rpm, pacer.learnedRpm)
+local tpm = lowerLimit(config.tpm, pacer.learnedTpm)
+source.rules = gateRules(__TS__ObjectAssign({}, config, {rpm = rpm, tpm = tpm}))
+end
+if state.scheduling.pacer then
+cutEarly(
+pacer,
+config,
+s.limits,
+lease,
+nowMs
+)
+end
 end
 function ____exports.learnFrom(state, source, lease, s, nowMs)
-    if s.limits ~= nil then
-        hearLimits(
-            state,
-            source,
-            lease,
-            s,
-            nowMs
-        )
-    end
-    if s.outcome == "failure" then
-        noteFailure(source.health, s.durationMs, nowMs)
-        return
-    end
-    if s.outcome ~= "success" then
-        return
-    end
-    if lease.ttftMs == 0 and s.ttftMs ~= nil then
-        ____exports.learnFirstToken(state, source, s.ttftMs)
-    end
-    noteSuccess(source.health, s.durationMs, s.tpotMs, nowMs)
-    earn(state.budgets)
-    noteAnswer(source.pacer.goodput, nowMs)
-    source.pacer.attemptMs = source.health.durationMs
-    if state.scheduling.pacer then
-        growWindow(
-            state,
-            source,
-            lease,
-            s,
-            nowMs
-        )
-    end
-    learnSize(state, source, lease, s)
+if s.limits ~= nil then
+hearLimits(
+state,
+source,
+lease,
+s,
+nowMs
+)
+end
+if s.outcome == "failure" then
+noteFailure(source.health, s.durationMs, nowMs)
+return
+end
+if s.outcome ~= "success" then
+return
+end
+if lease.ttftMs == 0 and s.ttftMs ~= nil then
+____exports.learnFirstToken(state, source, s.ttftMs)
+end
+noteSuccess(source.health, s.durationMs, s.tpotMs, nowMs)
+earn(state.budgets)
+noteAnswer(source.pacer.goodput, nowMs)
+source.pacer.attemptMs = source.health.durationMs
+if state.scheduling.pacer then
+growWindow(
+state,
+source,
+lease,
+s,
+nowMs
+)
+end
+learnSize(state, source, lease, s)
 end
 return ____exports
- end,
+end,
 ["domain.scheduling.budgets"] = function(...) 
 local ____exports = {}
 ____exports.MOST_TOKENS = 20
@@ -3322,26 +3454,26 @@ local RETRY_PER_SUCCESS = 0.1
 local HEDGE_PER_SUCCESS = 0.05
 ____exports.FREE_RETRIES = 3
 function ____exports.newBudgets()
-    return {retryTokens = ____exports.MOST_TOKENS, hedgeTokens = 1}
+return {retryTokens = ____exports.MOST_TOKENS, hedgeTokens = 1}
 end
 function ____exports.earn(b)
-    b.retryTokens = math.min(____exports.MOST_TOKENS, b.retryTokens + RETRY_PER_SUCCESS)
-    b.hedgeTokens = math.min(____exports.MOST_TOKENS, b.hedgeTokens + HEDGE_PER_SUCCESS)
+b.retryTokens = math.min(____exports.MOST_TOKENS, b.retryTokens + RETRY_PER_SUCCESS)
+b.hedgeTokens = math.min(____exports.MOST_TOKENS, b.hedgeTokens + HEDGE_PER_SUCCESS)
 end
 function ____exports.mayRetry(b, retriesInFlight)
-    return b.retryTokens >= 1 or retriesInFlight < ____exports.FREE_RETRIES
+return b.retryTokens >= 1 or retriesInFlight < ____exports.FREE_RETRIES
 end
 function ____exports.payRetry(b)
-    b.retryTokens = math.max(0, b.retryTokens - 1)
+b.retryTokens = math.max(0, b.retryTokens - 1)
 end
 function ____exports.mayHedge(b)
-    return b.hedgeTokens >= 1
+return b.hedgeTokens >= 1
 end
 function ____exports.payHedge(b)
-    b.hedgeTokens = b.hedgeTokens - 1
+b.hedgeTokens = b.hedgeTokens - 1
 end
 return ____exports
- end,
+end,
 ["domain.scheduling.gradient"] = function(...) 
 local ____lualib = require("lualib_bundle")
 local __TS__ArraySetLength = ____lualib.__TS__ArraySetLength
@@ -3349,41 +3481,41 @@ local __TS__ArraySort = ____lualib.__TS__ArraySort
 local ____exports = {}
 local medianOf
 function medianOf(values)
-    local sorted = __TS__ArraySort(
-        {unpack(values)},
-        function(____, a, b) return a - b end
-    )
-    local middle = math.floor(#sorted / 2)
-    return #sorted % 2 == 1 and sorted[middle + 1] or (sorted[middle] + sorted[middle + 1]) / 2
+local sorted = __TS__ArraySort(
+{unpack(values)},
+function(____, a, b) return a - b end
+)
+local middle = math.floor(#sorted / 2)
+return #sorted % 2 == 1 and sorted[middle + 1] or (sorted[middle] + sorted[middle + 1]) / 2
 end
 local SAMPLES = 12
 local BASE_RISE = 0.01
 local TOO_SLOW = 2
 local LEAST_SHARE = 0.5
 function ____exports.newGradient()
-    return {samples = {}, baseMs = 0, baseAtMs = 0}
+return {samples = {}, baseMs = 0, baseAtMs = 0}
 end
 function ____exports.gradientShare(g, tpotMs, nowMs)
-    local ____g_samples_0 = g.samples
-    ____g_samples_0[#____g_samples_0 + 1] = tpotMs
-    if #g.samples < SAMPLES then
-        return nil
-    end
-    local currentMs = medianOf(g.samples)
-    __TS__ArraySetLength(g.samples, 0)
-    if g.baseMs == 0 then
-        g.baseMs = currentMs
-    end
-    local minutes = math.max(0, nowMs - g.baseAtMs) / 60000
-    g.baseMs = math.min(g.baseMs * (1 + BASE_RISE * (g.baseAtMs == 0 and 0 or minutes)), currentMs)
-    g.baseAtMs = nowMs
-    if currentMs <= TOO_SLOW * g.baseMs then
-        return nil
-    end
-    return math.max(LEAST_SHARE, TOO_SLOW * g.baseMs / currentMs)
+local ____g_samples_0 = g.samples
+____g_samples_0[#____g_samples_0 + 1] = tpotMs
+if #g.samples < SAMPLES then
+return nil
+end
+local currentMs = medianOf(g.samples)
+__TS__ArraySetLength(g.samples, 0)
+if g.baseMs == 0 then
+g.baseMs = currentMs
+end
+local minutes = math.max(0, nowMs - g.baseAtMs) / 60000
+g.baseMs = math.min(g.baseMs * (1 + BASE_RISE * (g.baseAtMs == 0 and 0 or minutes)), currentMs)
+g.baseAtMs = nowMs
+if currentMs <= TOO_SLOW * g.baseMs then
+return nil
+end
+return math.max(LEAST_SHARE, TOO_SLOW * g.baseMs / currentMs)
 end
 return ____exports
- end,
+end,
 ["domain.tick-rules"] = function(...) 
 local ____lualib = require("lualib_bundle")
 local __TS__ObjectAssign = ____lualib.__TS__ObjectAssign
@@ -3402,91 +3534,91 @@ local hear = ____settlement_2Ejs.hear
 local reclaimExpired = ____settlement_2Ejs.reclaimExpired
 local settle = ____settlement_2Ejs.settle
 function applyAccounts(state, ____bindingPattern0, clock, random, events, released)
-    local renew
-    local verdicts
-    local settles
-    settles = ____bindingPattern0.settles
-    verdicts = ____bindingPattern0.verdicts
-    renew = ____bindingPattern0.renew
-    if #settles + #verdicts + #renew == 0 then
-        return NONE_APPLIED
-    end
-    local applied = {}
-    for ____, s in ipairs(settles) do
-        local ____opt_0 = state.leases:get(s.leaseId)
-        local source = ____opt_0 and ____opt_0.grant.source or s.source
-        applied[#applied + 1] = noteEffect(
-            state,
-            source,
-            settle(state, s, clock, random),
-            clock,
-            events,
-            released
-        )
-    end
-    for ____, v in ipairs(verdicts) do
-        applied[#applied + 1] = noteEffect(
-            state,
-            v.source,
-            hear(state, v, clock, random),
-            clock,
-            events,
-            released
-        )
-    end
-    for ____, leaseId in ipairs(renew) do
-        applied[#applied + 1] = state.leases:renew(leaseId, clock.nowMs + state.leaseTtlMs)
-    end
-    return applied
+local renew
+local verdicts
+local settles
+settles = ____bindingPattern0.settles
+verdicts = ____bindingPattern0.verdicts
+renew = ____bindingPattern0.renew
+if #settles + #verdicts + #renew == 0 then
+return NONE_APPLIED
+end
+local applied = {}
+for ____, s in ipairs(settles) do
+local ____opt_0 = state.leases:get(s.leaseId)
+local source = ____opt_0 and ____opt_0.grant.source or s.source
+applied[#applied + 1] = noteEffect(
+state,
+source,
+settle(state, s, clock, random),
+clock,
+events,
+released
+)
+end
+for ____, v in ipairs(verdicts) do
+applied[#applied + 1] = noteEffect(
+state,
+v.source,
+hear(state, v, clock, random),
+clock,
+events,
+released
+)
+end
+for ____, leaseId in ipairs(renew) do
+applied[#applied + 1] = state.leases:renew(leaseId, clock.nowMs + state.leaseTtlMs)
+end
+return applied
 end
 function noteEffect(state, source, effect, clock, events, released)
-    if effect.stateChanged then
-        local ____effect_tripped_2
-        if effect.tripped then
-            ____effect_tripped_2 = evacuationAgeMs(state, source, clock.nowMs)
-        else
-            ____effect_tripped_2 = nil
-        end
-        local evacuateAfterMs = ____effect_tripped_2
-        events[#events + 1] = __TS__ObjectAssign({type = "state", source = source}, evacuateAfterMs == nil and ({}) or ({evacuateAfterMs = evacuateAfterMs}))
-    elseif effect.released then
-        released[#released + 1] = source
-    end
-    if effect.cooling and state.scheduling.prefetchMs > 0 then
-        events[#events + 1] = {type = "cooling", source = source}
-    end
-    return effect.applied
+if effect.stateChanged then
+local ____effect_tripped_2
+if effect.tripped then
+____effect_tripped_2 = evacuationAgeMs(state, source, clock.nowMs)
+else
+____effect_tripped_2 = nil
+end
+local evacuateAfterMs = ____effect_tripped_2
+events[#events + 1] = __TS__ObjectAssign({type = "state", source = source}, evacuateAfterMs == nil and ({}) or ({evacuateAfterMs = evacuateAfterMs}))
+elseif effect.released then
+released[#released + 1] = source
+end
+if effect.cooling and state.scheduling.prefetchMs > 0 then
+events[#events + 1] = {type = "cooling", source = source}
+end
+return effect.applied
 end
 function answerWants(state, batch, clock, random, applied)
-    if #batch.wants == 0 then
-        return {grants = NO_GRANTS, refusals = NO_REFUSALS, hintMs = nil, applied = applied}
-    end
-    local grants = nil
-    local refusals = nil
-    local hintMs = nil
-    for ____, answer in ipairs(admitAll(
-        state,
-        batch.wants,
-        batch.worker,
-        clock,
-        random
-    )) do
-        if answer.kind ~= nil then
-            if refusals == nil then
-                refusals = {}
-            end
-            refusals[#refusals + 1] = answer
-            if answer.kind ~= "never" then
-                hintMs = math.min(hintMs or answer.waitHintMs, answer.waitHintMs)
-            end
-        else
-            if grants == nil then
-                grants = {}
-            end
-            grants[#grants + 1] = answer
-        end
-    end
-    return {grants = grants or NO_GRANTS, refusals = refusals or NO_REFUSALS, hintMs = hintMs, applied = applied}
+if #batch.wants == 0 then
+return {grants = NO_GRANTS, refusals = NO_REFUSALS, hintMs = nil, applied = applied}
+end
+local grants = nil
+local refusals = nil
+local hintMs = nil
+for ____, answer in ipairs(admitAll(
+state,
+batch.wants,
+batch.worker,
+clock,
+random
+)) do
+if answer.kind ~= nil then
+if refusals == nil then
+refusals = {}
+end
+refusals[#refusals + 1] = answer
+if answer.kind ~= "never" then
+hintMs = math.min(hintMs or answer.waitHintMs, answer.waitHintMs)
+end
+else
+if grants == nil then
+grants = {}
+end
+grants[#grants + 1] = answer
+end
+end
+return {grants = grants or NO_GRANTS, refusals = refusals or NO_REFUSALS, hintMs = hintMs, applied = applied}
 end
 NO_GRANTS = {}
 NO_REFUSALS = {}
@@ -3494,32 +3626,32 @@ local NONE_RELEASED = {}
 NONE_APPLIED = {}
 local CAPACITY_RECLAIMED = {type = "capacity", source = "*"}
 function ____exports.runTick(state, batch, clock)
-    local events = reclaimExpired(state, clock) > 0 and ({CAPACITY_RECLAIMED}) or ({})
-    local random = seededRandom(batch.seed)
-    local released = #batch.settles == 0 and NONE_RELEASED or ({})
-    local applied = applyAccounts(
-        state,
-        batch,
-        clock,
-        random,
-        events,
-        released
-    )
-    local reply = answerWants(
-        state,
-        batch,
-        clock,
-        random,
-        applied
-    )
-    local woken = wokenBy(state, released, batch.worker, clock)
-    if woken ~= nil then
-        events[#events + 1] = __TS__ObjectAssign({type = "capacity"}, woken)
-    end
-    return {reply = reply, events = events}
+local events = reclaimExpired(state, clock) > 0 and ({CAPACITY_RECLAIMED}) or ({})
+local random = seededRandom(batch.seed)
+local released = #batch.settles == 0 and NONE_RELEASED or ({})
+local applied = applyAccounts(
+state,
+batch,
+clock,
+random,
+events,
+released
+)
+local reply = answerWants(
+state,
+batch,
+clock,
+random,
+applied
+)
+local woken = wokenBy(state, released, batch.worker, clock)
+if woken ~= nil then
+events[#events + 1] = __TS__ObjectAssign({type = "capacity"}, woken)
+end
+return {reply = reply, events = events}
 end
 return ____exports
- end,
+end,
 ["domain.admission"] = function(...) 
 local ____lualib = require("lualib_bundle")
 local Map = ____lualib.Map
@@ -3559,6 +3691,8 @@ local noteClass = ____line_2Ejs.noteClass
 local ____matching_2Ejs = require("domain.scheduling.matching")
 local betterFitting = ____matching_2Ejs.betterFitting
 local canMatchSizes = ____matching_2Ejs.canMatchSizes
+local ____scope_2Dstate_2Ejs = require("domain.scope-state")
+local keepFacts = ____scope_2Dstate_2Ejs.keepFacts
 local ____selection_2Ejs = require("domain.selection")
 local choose = ____selection_2Ejs.choose
 local usualMs = ____selection_2Ejs.usualMs
@@ -3566,307 +3700,308 @@ local withoutFailedHere = ____selection_2Ejs.withoutFailedHere
 local ____standing_2Ejs = require("domain.standing")
 local standingOf = ____standing_2Ejs.standingOf
 function admitOne(desk, want)
-    local earlier = grantOf(desk, want)
-    if earlier ~= nil then
-        return earlier
-    end
-    local decision = decide(desk, want)
-    if decision.kind ~= nil then
-        return decision
-    end
-    if passesClass(desk, want) then
-        desk.state.grantsOfUpperClass = 0
-    end
-    return book(desk, want, decision)
+local earlier = grantOf(desk, want)
+if earlier ~= nil then
+return earlier
+end
+local decision = decide(desk, want)
+if decision.kind ~= nil then
+return decision
+end
+if passesClass(desk, want) then
+desk.state.grantsOfUpperClass = 0
+end
+return book(desk, want, decision)
 end
 function admitLine(desk, wants)
-    local ____desk_0 = desk
-    local state = ____desk_0.state
-    local clock = ____desk_0.clock
-    local answers = {}
-    local heldBack = __TS__New(Map)
-    local line = __TS__ArrayMap(
-        wants,
-        function(____, _, position) return position end
-    )
-    local matches = canMatchSizes(state, clock.nowMs)
-    local lowerWasRefused = false
-    while #line > 0 do
-        do
-            local __continue10
-            repeat
-                local lower = lowerClassIsDue(state) and not lowerWasRefused and firstOfLowerClass(line, wants) or -1
-                local at = math.max(0, lower)
-                local position = line[at + 1]
-                local want = wants[position + 1]
-                local key = (((table.concat(want.candidates, ",") .. "|") .. table.concat(want.failedHere, ",")) .. "|") .. tostring(want.retry == true)
-                local answer = grantOf(desk, want) or answerOf(
-                    want,
-                    heldBack:get(key)
-                ) or decide(desk, want)
-                if answer.kind ~= nil and lower > 0 then
-                    lowerWasRefused = true
-                    __continue10 = true
-                    break
-                end
-                if answer.leaseId ~= nil then
-                    if answer.kind ~= nil and holdsBack(answer, want) then
-                        heldBack:set(key, answer)
-                    end
-                    answers[position + 1] = answer
-                    __TS__ArraySplice(line, at, 1)
-                    __continue10 = true
-                    break
-                end
-                local choice = answer
-                local ____matches_1
-                if matches then
-                    ____matches_1 = betterFitting(
-                        state,
-                        choice.chosen.source,
-                        line,
-                        at,
-                        wants,
-                        clock
-                    )
-                else
-                    ____matches_1 = nil
-                end
-                local match = ____matches_1
-                if match ~= nil then
-                    at = match.at
-                    position = line[at + 1]
-                    want = wants[position + 1]
-                    choice = matchedChoice(desk, want, match.standing)
-                end
-                noteClass(
-                    state,
-                    line,
-                    wants,
-                    want,
-                    lower > 0 or passesClass(desk, want)
-                )
-                answers[position + 1] = book(desk, want, choice)
-                __TS__ArraySplice(line, at, 1)
-                __continue10 = true
-            until true
-            if not __continue10 then
-                break
-            end
-        end
-    end
-    return answers
+local ____desk_0 = desk
+local state = ____desk_0.state
+local clock = ____desk_0.clock
+local answers = {}
+local heldBack = __TS__New(Map)
+keepFacts(state)
+local line = __TS__ArrayMap(
+wants,
+function(____, _, position) return position end
+)
+local matches = canMatchSizes(state, clock.nowMs)
+local lowerWasRefused = false
+while #line > 0 do
+do
+local __continue10
+repeat
+local lower = lowerClassIsDue(state) and not lowerWasRefused and firstOfLowerClass(line, wants) or -1
+local at = math.max(0, lower)
+local position = line[at + 1]
+local want = wants[position + 1]
+local key = (((table.concat(want.candidates, ",") .. "|") .. table.concat(want.failedHere, ",")) .. "|") .. tostring(want.retry == true)
+local answer = grantOf(desk, want) or answerOf(
+want,
+heldBack:get(key)
+) or decide(desk, want)
+if answer.kind ~= nil and lower > 0 then
+lowerWasRefused = true
+__continue10 = true
+break
+end
+if answer.leaseId ~= nil then
+if answer.kind ~= nil and holdsBack(answer, want) then
+heldBack:set(key, answer)
+end
+answers[position + 1] = answer
+__TS__ArraySplice(line, at, 1)
+__continue10 = true
+break
+end
+local choice = answer
+local ____matches_1
+if matches then
+____matches_1 = betterFitting(
+state,
+choice.chosen.source,
+line,
+at,
+wants,
+clock
+)
+else
+____matches_1 = nil
+end
+local match = ____matches_1
+if match ~= nil then
+at = match.at
+position = line[at + 1]
+want = wants[position + 1]
+choice = matchedChoice(desk, want, match.standing)
+end
+noteClass(
+state,
+line,
+wants,
+want,
+lower > 0 or passesClass(desk, want)
+)
+answers[position + 1] = book(desk, want, choice)
+__TS__ArraySplice(line, at, 1)
+__continue10 = true
+until true
+if not __continue10 then
+break
+end
+end
+end
+return answers
 end
 function matchedChoice(____bindingPattern0, want, chosen)
-    local clock
-    local state
-    state = ____bindingPattern0.state
-    clock = ____bindingPattern0.clock
-    local all = __TS__ArrayMap(
-        want.candidates,
-        function(____, name) return name == chosen.source.config.name and chosen or standingOf(
-            state,
-            state.sources:get(name),
-            want,
-            clock
-        ) end
-    )
-    return {
-        chosen = chosen,
-        all = all,
-        considered = withoutFailedHere(all, want)
-    }
+local clock
+local state
+state = ____bindingPattern0.state
+clock = ____bindingPattern0.clock
+local all = __TS__ArrayMap(
+want.candidates,
+function(____, name) return name == chosen.source.config.name and chosen or standingOf(
+state,
+state.sources:get(name),
+want,
+clock
+) end
+)
+return {
+chosen = chosen,
+all = all,
+considered = withoutFailedHere(all, want)
+}
 end
 function grantOf(____bindingPattern0, want)
-    local clock
-    local state
-    state = ____bindingPattern0.state
-    clock = ____bindingPattern0.clock
-    local live = state.leases:get(want.leaseId)
-    if live == nil then
-        return nil
-    end
-    state.leases:renew(want.leaseId, clock.nowMs + state.leaseTtlMs)
-    return live.grant
+local clock
+local state
+state = ____bindingPattern0.state
+clock = ____bindingPattern0.clock
+local live = state.leases:get(want.leaseId)
+if live == nil then
+return nil
+end
+state.leases:renew(want.leaseId, clock.nowMs + state.leaseTtlMs)
+return live.grant
 end
 function answerOf(____bindingPattern0, ahead)
-    local leaseId
-    leaseId = ____bindingPattern0.leaseId
-    local ____temp_2
-    if ahead == nil then
-        ____temp_2 = nil
-    else
-        ____temp_2 = __TS__ObjectAssign({}, ahead, {leaseId = leaseId})
-    end
-    return ____temp_2
+local leaseId
+leaseId = ____bindingPattern0.leaseId
+local ____temp_2
+if ahead == nil then
+____temp_2 = nil
+else
+____temp_2 = __TS__ObjectAssign({}, ahead, {leaseId = leaseId})
+end
+return ____temp_2
 end
 function holdsBack(____bindingPattern0, want)
-    local kind
-    kind = ____bindingPattern0.kind
-    return kind ~= "never" and kind ~= "deadline" and want.hedge ~= true
+local kind
+kind = ____bindingPattern0.kind
+return kind ~= "never" and kind ~= "deadline" and want.hedge ~= true
 end
 function passesClass(____bindingPattern0, want)
-    local clock
-    local ____self
-    local state
-    state = ____bindingPattern0.state
-    ____self = ____bindingPattern0.self
-    clock = ____bindingPattern0.clock
-    return ____self ~= nil and lowerClassIsDue(state) and waitsForClass(state.workers, ____self, want.priority, clock.nowMs)
+local clock
+local ____self
+local state
+state = ____bindingPattern0.state
+____self = ____bindingPattern0.self
+clock = ____bindingPattern0.clock
+return ____self ~= nil and lowerClassIsDue(state) and waitsForClass(state.workers, ____self, want.priority, clock.nowMs)
 end
 function decide(desk, want)
-    local ____desk_3 = desk
-    local state = ____desk_3.state
-    local clock = ____desk_3.clock
-    local all = __TS__ArrayMap(
-        want.candidates,
-        function(____, name) return standingOf(
-            state,
-            state.sources:get(name),
-            want,
-            clock
-        ) end
-    )
-    local considered = withoutFailedHere(all, want)
-    if isHopeless(desk, want, considered) then
-        return refuseFor("deadline", want, 0, all)
-    end
-    if want.hedge == true then
-        return decideHedge(desk, want, considered)
-    end
-    local chosen = choose(
-        state,
-        considered,
-        want,
-        clock.nowMs,
-        desk.random
-    )
-    if chosen == nil then
-        return refuse(want, all, considered, state.scheduling.prefetchMs)
-    end
-    if want.retry == true and state.scheduling.retryBudget and not mayRetry(state.budgets, state.retriesInFlight) then
-        return refuseFor("fairness", want, BUDGET_RECHECK_MS, all)
-    end
-    local ____desk_4 = desk
-    local ____self = ____desk_4.self
-    if ____self ~= nil and mustYield(
-        state.workers,
-        ____self,
-        want.priority,
-        lowerClassIsDue(state),
-        clock.nowMs
-    ) then
-        return refuseFor(
-            "fairness",
-            want,
-            yieldMs(desk, ____self),
-            all
-        )
-    end
-    return {chosen = chosen, all = all, considered = considered}
+local ____desk_3 = desk
+local state = ____desk_3.state
+local clock = ____desk_3.clock
+local all = __TS__ArrayMap(
+want.candidates,
+function(____, name) return standingOf(
+state,
+state.sources:get(name),
+want,
+clock
+) end
+)
+local considered = withoutFailedHere(all, want)
+if isHopeless(desk, want, considered) then
+return refuseFor("deadline", want, 0, all)
+end
+if want.hedge == true then
+return decideHedge(desk, want, considered)
+end
+local chosen = choose(
+state,
+considered,
+want,
+clock.nowMs,
+desk.random
+)
+if chosen == nil then
+return refuse(want, all, considered, state.scheduling.prefetchMs)
+end
+if want.retry == true and state.scheduling.retryBudget and not mayRetry(state.budgets, state.retriesInFlight) then
+return refuseFor("fairness", want, BUDGET_RECHECK_MS, all)
+end
+local ____desk_4 = desk
+local ____self = ____desk_4.self
+if ____self ~= nil and mustYield(
+state.workers,
+____self,
+want.priority,
+lowerClassIsDue(state),
+clock.nowMs
+) then
+return refuseFor(
+"fairness",
+want,
+yieldMs(desk, ____self),
+all
+)
+end
+return {chosen = chosen, all = all, considered = considered}
 end
 function isHopeless(____bindingPattern0, want, standings)
-    local clock
-    local state
-    state = ____bindingPattern0.state
-    clock = ____bindingPattern0.clock
-    local ____want_5 = want
-    local remainingMs = ____want_5.remainingMs
-    if remainingMs == nil or not state.scheduling.deadlineRefusal then
-        return false
-    end
-    local couldStart = false
-    for ____, ____value in ipairs(standings) do
-        local source = ____value.source
-        local waitMs = ____value.waitMs
-        local reason = ____value.reason
-        if not isMeasured(source.health, clock.nowMs) then
-            return false
-        end
-        local leastMs = reason ~= nil and ENDS_ANY_TIME:has(reason) and 0 or waitMs
-        if leastMs + usualMs(state, source, want, clock.nowMs) <= remainingMs then
-            return false
-        end
-        if leastMs <= remainingMs then
-            couldStart = true
-        end
-    end
-    return couldStart
+local clock
+local state
+state = ____bindingPattern0.state
+clock = ____bindingPattern0.clock
+local ____want_5 = want
+local remainingMs = ____want_5.remainingMs
+if remainingMs == nil or not state.scheduling.deadlineRefusal then
+return false
+end
+local couldStart = false
+for ____, ____value in ipairs(standings) do
+local source = ____value.source
+local waitMs = ____value.waitMs
+local reason = ____value.reason
+if not isMeasured(source.health, clock.nowMs) then
+return false
+end
+local leastMs = reason ~= nil and ENDS_ANY_TIME:has(reason) and 0 or waitMs
+if leastMs + usualMs(state, source, want, clock.nowMs) <= remainingMs then
+return false
+end
+if leastMs <= remainingMs then
+couldStart = true
+end
+end
+return couldStart
 end
 function decideHedge(____bindingPattern0, want, standings)
-    local random
-    local clock
-    local state
-    state = ____bindingPattern0.state
-    clock = ____bindingPattern0.clock
-    random = ____bindingPattern0.random
-    if mayHedge(state.budgets) then
-        local roomy = __TS__ArrayFilter(
-            standings,
-            function(____, standing) return hasRoomForHedge(state, standing, clock.nowMs) end
-        )
-        local chosen = choose(
-            state,
-            roomy,
-            want,
-            clock.nowMs,
-            random
-        )
-        if chosen ~= nil then
-            return {chosen = chosen, all = standings, considered = standings}
-        end
-    end
-    return refuseFor("fairness", want, 0, standings)
+local random
+local clock
+local state
+state = ____bindingPattern0.state
+clock = ____bindingPattern0.clock
+random = ____bindingPattern0.random
+if mayHedge(state.budgets) then
+local roomy = __TS__ArrayFilter(
+standings,
+function(____, standing) return hasRoomForHedge(state, standing, clock.nowMs) end
+)
+local chosen = choose(
+state,
+roomy,
+want,
+clock.nowMs,
+random
+)
+if chosen ~= nil then
+return {chosen = chosen, all = standings, considered = standings}
+end
+end
+return refuseFor("fairness", want, 0, standings)
 end
 function hasRoomForHedge(state, ____bindingPattern0, nowMs)
-    local waitMs
-    local probe
-    local startable
-    local source
-    source = ____bindingPattern0.source
-    startable = ____bindingPattern0.startable
-    probe = ____bindingPattern0.probe
-    waitMs = ____bindingPattern0.waitMs
-    if not startable or probe or waitMs > HEDGE_WAIT_MS then
-        return false
-    end
-    local inflight = state.leases:inflightOf(source.config.name)
-    return inflight <= HEDGE_USED_SHARE * windowInForce(state, source, nowMs)
+local waitMs
+local probe
+local startable
+local source
+source = ____bindingPattern0.source
+startable = ____bindingPattern0.startable
+probe = ____bindingPattern0.probe
+waitMs = ____bindingPattern0.waitMs
+if not startable or probe or waitMs > HEDGE_WAIT_MS then
+return false
+end
+local inflight = state.leases:inflightOf(source.config.name)
+return inflight <= HEDGE_USED_SHARE * windowInForce(state, source, nowMs)
 end
 function yieldMs(____bindingPattern0, ____self)
-    local clock
-    local state
-    state = ____bindingPattern0.state
-    clock = ____bindingPattern0.clock
-    local ratePerS = 0
-    for ____, source in __TS__Iterator(state.sources:values()) do
-        ratePerS = ratePerS + rateInForce(state, source, clock.nowMs)
-    end
-    local rank = rankOf(state.workers, ____self, clock.nowMs)
-    local waitMs = (ratePerS == math.huge or ratePerS == 0) and 0 or rank * 1000 / ratePerS
-    return math.min(
-        YIELD_RECHECK_MS,
-        math.max(LEAST_YIELD_MS, waitMs)
-    )
+local clock
+local state
+state = ____bindingPattern0.state
+clock = ____bindingPattern0.clock
+local ratePerS = 0
+for ____, source in __TS__Iterator(state.sources:values()) do
+ratePerS = ratePerS + rateInForce(state, source, clock.nowMs)
+end
+local rank = rankOf(state.workers, ____self, clock.nowMs)
+local waitMs = (ratePerS == math.huge or ratePerS == 0) and 0 or rank * 1000 / ratePerS
+return math.min(
+YIELD_RECHECK_MS,
+math.max(LEAST_YIELD_MS, waitMs)
+)
 end
 function book(desk, want, ____bindingPattern0)
-    local considered
-    local all
-    local chosen
-    chosen = ____bindingPattern0.chosen
-    all = ____bindingPattern0.all
-    considered = ____bindingPattern0.considered
-    if desk.self ~= nil then
-        local ____desk_self_6, ____virtualTime_7 = desk.self, "virtualTime"
-        ____desk_self_6[____virtualTime_7] = ____desk_self_6[____virtualTime_7] + 1
-    end
-    return grantTo(
-        desk.state,
-        want,
-        chosen,
-        passedOver(all, considered, chosen),
-        desk.clock
-    )
+local considered
+local all
+local chosen
+chosen = ____bindingPattern0.chosen
+all = ____bindingPattern0.all
+considered = ____bindingPattern0.considered
+if desk.self ~= nil then
+local ____desk_self_6, ____virtualTime_7 = desk.self, "virtualTime"
+____desk_self_6[____virtualTime_7] = ____desk_self_6[____virtualTime_7] + 1
+end
+return grantTo(
+desk.state,
+want,
+chosen,
+passedOver(all, considered, chosen),
+desk.clock
+)
 end
 HEDGE_WAIT_MS = 50
 HEDGE_USED_SHARE = 0.8
@@ -3874,16 +4009,18 @@ BUDGET_RECHECK_MS = 1000
 YIELD_RECHECK_MS = 1000
 LEAST_YIELD_MS = 100
 function ____exports.admitAll(state, wants, worker, clock, random)
-    local ____self = state.scheduling.fairness and visit(state.workers, worker, clock.nowMs) or nil
-    local desk = {state = state, clock = clock, random = random, self = ____self}
-    local answers = #wants == 1 and ({admitOne(desk, wants[1])}) or admitLine(desk, wants)
-    if ____self ~= nil then
-        noteWaiting(____self, wants, answers)
-    end
-    return answers
+local ____self = state.scheduling.fairness and visit(state.workers, worker, clock.nowMs) or nil
+local desk = {state = state, clock = clock, random = random, self = ____self}
+state.keepsFacts = false
+local answers = #wants == 1 and ({admitOne(desk, wants[1])}) or admitLine(desk, wants)
+state.keepsFacts = false
+if ____self ~= nil then
+noteWaiting(____self, wants, answers)
+end
+return answers
 end
 return ____exports
- end,
+end,
 ["domain.grant"] = function(...) 
 local ____exports = {}
 local payFor, noteMeans, moved, dueMs, MEAN_ALPHA
@@ -3903,136 +4040,252 @@ local ____pacer_2Ejs = require("domain.scheduling.pacer")
 local notePacedGrant = ____pacer_2Ejs.notePacedGrant
 local ____pool_2Ejs = require("domain.scheduling.pool")
 local poolOf = ____pool_2Ejs.poolOf
+local ____scope_2Dstate_2Ejs = require("domain.scope-state")
+local forgetFacts = ____scope_2Dstate_2Ejs.forgetFacts
 local ____selection_2Ejs = require("domain.selection")
 local noteTurn = ____selection_2Ejs.noteTurn
 function payFor(state, want)
-    if want.retry == true then
-        state.retriesInFlight = state.retriesInFlight + 1
-        if state.scheduling.retryBudget then
-            payRetry(state.budgets)
-        end
-    end
-    if want.hedge == true then
-        payHedge(state.budgets)
-    end
+if want.retry == true then
+state.retriesInFlight = state.retriesInFlight + 1
+if state.scheduling.retryBudget then
+payRetry(state.budgets)
+end
+end
+if want.hedge == true then
+payHedge(state.budgets)
+end
 end
 function noteMeans(state, estimate, want)
-    state.meanTokens = moved(state.meanTokens, estimate)
-    if want.promptTokens ~= nil then
-        state.meanPromptTokens = moved(state.meanPromptTokens, want.promptTokens)
-    end
+state.meanTokens = moved(state.meanTokens, estimate)
+if want.promptTokens ~= nil then
+state.meanPromptTokens = moved(state.meanPromptTokens, want.promptTokens)
+end
 end
 function moved(mean, sample)
-    return mean == 0 and sample or mean + MEAN_ALPHA * (sample - mean)
+return mean == 0 and sample or mean + MEAN_ALPHA * (sample - mean)
 end
 function dueMs(state, ____bindingPattern0, want, nowMs)
-    local health
-    local config
-    config = ____bindingPattern0.config
-    health = ____bindingPattern0.health
-    if health.ttftMs == 0 then
-        return nil
-    end
-    return firstTokenDueMs({
-        ownTtftMs = health.ttftMs,
-        poolTtftMs = poolOf(state, nowMs).ttftMs,
-        ttftTimeoutMs = config.ttftTimeoutMs,
-        promptTokens = want.promptTokens,
-        meanPromptTokens = state.meanPromptTokens
-    })
+local health
+local config
+config = ____bindingPattern0.config
+health = ____bindingPattern0.health
+if health.ttftMs == 0 then
+return nil
+end
+return firstTokenDueMs({
+ownTtftMs = health.ttftMs,
+poolTtftMs = poolOf(state, nowMs).ttftMs,
+ttftTimeoutMs = config.ttftTimeoutMs,
+promptTokens = want.promptTokens,
+meanPromptTokens = state.meanPromptTokens
+})
 end
 MEAN_ALPHA = 0.05
 function ____exports.grantTo(state, want, chosen, passed, clock)
-    local ____chosen_0 = chosen
-    local source = ____chosen_0.source
-    local tokens = ____chosen_0.tokens
-    local probe = ____chosen_0.probe
-    local waitMs = ____chosen_0.waitMs
-    local ____want_1 = want
-    local leaseId = ____want_1.leaseId
-    local ____clock_2 = clock
-    local nowMs = ____clock_2.nowMs
-    local startMs = nowMs + waitMs
-    local start = waitMs == 0 and clock or ({nowMs = startMs, wallMs = clock.wallMs})
-    local windowId = takeFromGates(
-        source.rules,
-        source.gates,
-        start,
-        tokens,
-        leaseId
-    )
-    local globalWindowId = takeFromGates(
-        state.globalRules,
-        state.globalGates,
-        start,
-        tokens,
-        leaseId
-    )
-    if state.scheduling.pacer then
-        notePacedGrant(source.pacer, source.config, startMs, nowMs)
-    end
-    if probe then
-        startProbe(source.breaker, leaseId)
-    end
-    noteGrant(source.cooldown, startMs)
-    noteTurn(state, chosen)
-    payFor(state, want)
-    noteMeans(state, chosen.estimate, want)
-    local ____leaseId_4 = leaseId
-    local ____source_config_name_5 = source.config.name
-    local ____waitMs_6 = waitMs
-    local ____source_breaker_epoch_7 = source.breaker.epoch
-    local ____probe_8 = probe
-    local ____windowId_9 = windowId
-    local ____tokens_10 = tokens
-    local ____state_leaseTtlMs_11 = state.leaseTtlMs
-    local ____state_scheduling_overdue_3
-    if state.scheduling.overdue then
-        ____state_scheduling_overdue_3 = dueMs(state, source, want, nowMs)
-    else
-        ____state_scheduling_overdue_3 = nil
-    end
-    local grant = {
-        leaseId = ____leaseId_4,
-        source = ____source_config_name_5,
-        startInMs = ____waitMs_6,
-        epoch = ____source_breaker_epoch_7,
-        probe = ____probe_8,
-        windowId = ____windowId_9,
-        reservedTokens = ____tokens_10,
-        leaseTtlMs = ____state_leaseTtlMs_11,
-        firstTokenDueMs = ____state_scheduling_overdue_3,
-        hedgeAfterMs = hedgeAfterMs(poolOf(state, nowMs).ttftMs),
-        passedOver = passed
-    }
-    state.leases:add({
-        grant = grant,
-        globalWindowId = globalWindowId,
-        expiresAtMs = nowMs + state.leaseTtlMs,
-        startedAtMs = startMs,
-        inflight = state.leases:inflightOf(source.config.name) + 1,
-        promptTokens = want.promptTokens,
-        tag = want.tag or "",
-        retry = want.retry == true,
-        overdue = "no",
-        ttftMs = 0
-    })
-    return grant
+local ____chosen_0 = chosen
+local source = ____chosen_0.source
+local tokens = ____chosen_0.tokens
+local probe = ____chosen_0.probe
+local waitMs = ____chosen_0.waitMs
+local ____want_1 = want
+local leaseId = ____want_1.leaseId
+local ____clock_2 = clock
+local nowMs = ____clock_2.nowMs
+local startMs = nowMs + waitMs
+local start = waitMs == 0 and clock or ({nowMs = startMs, wallMs = clock.wallMs})
+local windowId = takeFromGates(
+source.rules,
+source.gates,
+start,
+tokens,
+leaseId
+)
+local globalWindowId = takeFromGates(
+state.globalRules,
+state.globalGates,
+start,
+tokens,
+leaseId
+)
+if state.scheduling.pacer then
+notePacedGrant(source.pacer, source.config, startMs, nowMs)
+end
+if probe then
+startProbe(source.breaker, leaseId)
+end
+noteGrant(source.cooldown, startMs)
+noteTurn(state, chosen)
+payFor(state, want)
+noteMeans(state, chosen.estimate, want)
+local ____leaseId_4 = leaseId
+local ____source_config_name_5 = source.config.name
+local ____waitMs_6 = waitMs
+local ____source_breaker_epoch_7 = source.breaker.epoch
+local ____probe_8 = probe
+local ____windowId_9 = windowId
+local ____tokens_10 = tokens
+local ____state_leaseTtlMs_11 = state.leaseTtlMs
+local ____state_scheduling_overdue_3
+if state.scheduling.overdue then
+____state_scheduling_overdue_3 = dueMs(state, source, want, nowMs)
+else
+____state_scheduling_overdue_3 = nil
+end
+local grant = {
+leaseId = ____leaseId_4,
+source = ____source_config_name_5,
+startInMs = ____waitMs_6,
+epoch = ____source_breaker_epoch_7,
+probe = ____probe_8,
+windowId = ____windowId_9,
+reservedTokens = ____tokens_10,
+leaseTtlMs = ____state_leaseTtlMs_11,
+firstTokenDueMs = ____state_scheduling_overdue_3,
+hedgeAfterMs = hedgeAfterMs(poolOf(state, nowMs).ttftMs),
+passedOver = passed
+}
+state.leases:add({
+grant = grant,
+globalWindowId = globalWindowId,
+expiresAtMs = nowMs + state.leaseTtlMs,
+startedAtMs = startMs,
+inflight = state.leases:inflightOf(source.config.name) + 1,
+promptTokens = want.promptTokens,
+tag = want.tag or "",
+retry = want.retry == true,
+overdue = "no",
+ttftMs = 0
+})
+if state.keepsFacts then
+forgetFacts(state, source)
+end
+return grant
 end
 return ____exports
- end,
+end,
+["domain.scope-state"] = function(...) 
+local ____lualib = require("lualib_bundle")
+local Map = ____lualib.Map
+local __TS__New = ____lualib.__TS__New
+local __TS__Iterator = ____lualib.__TS__Iterator
+local ____exports = {}
+local ____breaker_2Ejs = require("domain.breaker")
+local closedBreaker = ____breaker_2Ejs.closedBreaker
+local ____cooldown_2Ejs = require("domain.cooldown")
+local noCooldown = ____cooldown_2Ejs.noCooldown
+local ____gate_2Ejs = require("domain.gates.gate")
+local emptyGateRecord = ____gate_2Ejs.emptyGateRecord
+local gateRules = ____gate_2Ejs.gateRules
+local ____budgets_2Ejs = require("domain.scheduling.budgets")
+local newBudgets = ____budgets_2Ejs.newBudgets
+local ____evidence_2Ejs = require("domain.scheduling.evidence")
+local noEvidence = ____evidence_2Ejs.noEvidence
+local ____gradient_2Ejs = require("domain.scheduling.gradient")
+local newGradient = ____gradient_2Ejs.newGradient
+local ____health_2Ejs = require("domain.scheduling.health")
+local newHealth = ____health_2Ejs.newHealth
+local ____pacer_2Ejs = require("domain.scheduling.pacer")
+local newPacer = ____pacer_2Ejs.newPacer
+local ____token_2Dlearning_2Ejs = require("domain.scheduling.token-learning")
+local newTokenBook = ____token_2Dlearning_2Ejs.newTokenBook
+function ____exports.newScopeState(setup, nowMs, leases, bookOf)
+if bookOf == nil then
+bookOf = newTokenBook
+end
+local sources = __TS__New(Map)
+local tokens = __TS__New(Map)
+for ____, config in ipairs(setup.sources) do
+local book = tokens:get(config.model) or bookOf(config.model)
+tokens:set(config.model, book)
+local ____sources_set_13 = sources.set
+local ____config_name_12 = config.name
+local ____config_2 = config
+local ____gateRules_result_3 = gateRules(config)
+local ____emptyGateRecord_result_4 = emptyGateRecord()
+local ____closedBreaker_result_5 = closedBreaker(nowMs)
+local ____noCooldown_result_6 = noCooldown()
+local ____newPacer_result_7 = newPacer()
+local ____newGradient_result_8 = newGradient()
+local ____noEvidence_result_9 = noEvidence()
+local ____newHealth_result_10 = newHealth()
+local ____temp_11 = -math.huge
+local ____opt_0 = setup.priceFactors
+____sources_set_13(sources, ____config_name_12, {
+config = ____config_2,
+rules = ____gateRules_result_3,
+gates = ____emptyGateRecord_result_4,
+breaker = ____closedBreaker_result_5,
+cooldown = ____noCooldown_result_6,
+pacer = ____newPacer_result_7,
+gradient = ____newGradient_result_8,
+evidence = ____noEvidence_result_9,
+health = ____newHealth_result_10,
+tokens = book,
+reclosedAtMs = ____temp_11,
+priceFactor = ____opt_0 and ____opt_0[config.name] or 1,
+turns = 0,
+lastGrant = 0,
+lastError = nil,
+facts = nil,
+scoreFacts = nil
+})
+end
+return {
+sources = sources,
+globalRules = gateRules(setup.global),
+globalGates = emptyGateRecord(),
+leases = leases,
+breaker = setup.breaker,
+selector = setup.selector,
+scheduling = setup.scheduling,
+budgets = newBudgets(),
+retriesInFlight = 0,
+workers = __TS__New(Map),
+meanTokens = 0,
+meanPromptTokens = 0,
+grantsOfUpperClass = 0,
+pool = nil,
+leaseTtlMs = setup.leaseTtlMs,
+turnFloor = 0,
+grantCount = 0,
+keepsFacts = false,
+lastProgressMs = -math.huge
+}
+end
+function ____exports.keepFacts(state)
+state.keepsFacts = true
+for ____, source in __TS__Iterator(state.sources:values()) do
+source.facts = nil
+source.scoreFacts = nil
+end
+end
+function ____exports.forgetFacts(state, source)
+local ____state_globalRules_14 = state.globalRules
+local limits = ____state_globalRules_14.limits
+source.facts = nil
+source.scoreFacts = nil
+if limits.maxConcurrency > 0 or limits.rpm > 0 then
+for ____, other in __TS__Iterator(state.sources:values()) do
+other.facts = nil
+end
+end
+end
+return ____exports
+end,
 ["domain.selection"] = function(...) 
 local ____lualib = require("lualib_bundle")
 local __TS__ArrayIncludes = ____lualib.__TS__ArrayIncludes
 local __TS__ArrayFilter = ____lualib.__TS__ArrayFilter
 local __TS__ArraySome = ____lualib.__TS__ArraySome
 local ____exports = {}
-local isOfLowerRank, isBetter, scoreOf, expectedMs, UNLIMITED_CAPACITY, LIMITED_HERE_FACTOR, NOISE
+local isOfLowerRank, isBetter, scoreOf, scoreFactsOf, expectedMs, UNLIMITED_CAPACITY, LIMITED_HERE_FACTOR, NOISE
 local ____random_2Ejs = require("domain.random")
 local jittered = ____random_2Ejs.jittered
 local ____expected_2Dtime_2Ejs = require("domain.scheduling.expected-time")
 local attemptTimeMs = ____expected_2Dtime_2Ejs.attemptTimeMs
 local successTimeMs = ____expected_2Dtime_2Ejs.successTimeMs
+local ____health_2Ejs = require("domain.scheduling.health")
+local successShare = ____health_2Ejs.successShare
 local ____in_2Dforce_2Ejs = require("domain.scheduling.in-force")
 local windowInForce = ____in_2Dforce_2Ejs.windowInForce
 local ____pool_2Ejs = require("domain.scheduling.pool")
@@ -4040,53 +4293,80 @@ local poolOf = ____pool_2Ejs.poolOf
 local ____token_2Dlearning_2Ejs = require("domain.scheduling.token-learning")
 local learnedOutTokens = ____token_2Dlearning_2Ejs.learnedOutTokens
 function isOfLowerRank(a, b)
-    if a.source.config.priority ~= b.source.config.priority then
-        return a.source.config.priority > b.source.config.priority
-    end
-    return not a.probe and b.probe
+if a.source.config.priority ~= b.source.config.priority then
+return a.source.config.priority > b.source.config.priority
+end
+return not a.probe and b.probe
 end
 function isBetter(a, scoreA, b, scoreB)
-    if scoreA ~= scoreB then
-        return scoreA < scoreB
-    end
-    return a.source.lastGrant < b.source.lastGrant
+if scoreA ~= scoreB then
+return scoreA < scoreB
+end
+return a.source.lastGrant < b.source.lastGrant
 end
 function scoreOf(state, standing, want, nowMs, random)
-    local ____standing_0 = standing
-    local source = ____standing_0.source
-    local ____source_1 = source
-    local config = ____source_1.config
-    local demotion = __TS__ArrayIncludes(want.limitedHere, config.name) and LIMITED_HERE_FACTOR or 1
-    if state.selector == "round_robin" then
-        return math.max(source.turns, state.turnFloor) * demotion
-    end
-    local busy = state.leases:inflightOf(config.name)
-    if state.selector == "least_inflight" then
-        local capacity = config.maxConcurrency > 0 and config.maxConcurrency or UNLIMITED_CAPACITY
-        return (busy + 1) / (capacity * config.weight) * demotion
-    end
-    local window = windowInForce(state, source, nowMs)
-    local capacity = window == math.huge and UNLIMITED_CAPACITY or window
-    local used = math.min(1, (busy + 1) / (capacity * config.weight))
-    local timeMs = expectedMs(state, source, want, nowMs)
-    local successMs = successTimeMs(source.health, timeMs, standing.waitMs, nowMs)
-    local score = successMs / (1 - 0.5 * used) * source.priceFactor * demotion
-    return jittered(score, NOISE, random)
+local ____standing_0 = standing
+local source = ____standing_0.source
+local ____source_1 = source
+local config = ____source_1.config
+local demotion = __TS__ArrayIncludes(want.limitedHere, config.name) and LIMITED_HERE_FACTOR or 1
+if state.selector == "round_robin" then
+return math.max(source.turns, state.turnFloor) * demotion
+end
+if state.selector == "least_inflight" then
+local busy = state.leases:inflightOf(config.name)
+local capacity = config.maxConcurrency > 0 and config.maxConcurrency or UNLIMITED_CAPACITY
+return (busy + 1) / (capacity * config.weight) * demotion
+end
+local facts = scoreFactsOf(state, source, want, nowMs)
+local successMs = successTimeMs(source.health, facts.good, facts.timeMs, standing.waitMs)
+return jittered(successMs / facts.idleShare * source.priceFactor * demotion, NOISE, random)
+end
+function scoreFactsOf(state, source, want, nowMs)
+local ____state_keepsFacts_2
+if state.keepsFacts then
+____state_keepsFacts_2 = source.scoreFacts
+else
+____state_keepsFacts_2 = nil
+end
+local kept = ____state_keepsFacts_2
+if kept ~= nil and kept.tag == want.tag and kept.maxTokens == want.maxTokens then
+return kept
+end
+local ____source_3 = source
+local config = ____source_3.config
+local window = windowInForce(state, source, nowMs)
+local capacity = window == math.huge and UNLIMITED_CAPACITY or window
+local used = math.min(
+1,
+(state.leases:inflightOf(config.name) + 1) / (capacity * config.weight)
+)
+local facts = {
+tag = want.tag,
+maxTokens = want.maxTokens,
+timeMs = expectedMs(state, source, want, nowMs),
+good = successShare(source.health, nowMs),
+idleShare = 1 - 0.5 * used
+}
+if state.keepsFacts then
+source.scoreFacts = facts
+end
+return facts
 end
 function expectedMs(state, source, want, nowMs)
-    local learned = learnedOutTokens(source.tokens, want.tag or "")
-    local ____temp_2
-    if learned == nil then
-        ____temp_2 = nil
-    else
-        ____temp_2 = math.min(learned, want.maxTokens or math.huge)
-    end
-    local outTokens = ____temp_2
-    return attemptTimeMs(
-        source.health,
-        poolOf(state, nowMs),
-        outTokens
-    )
+local learned = learnedOutTokens(source.tokens, want.tag or "")
+local ____temp_4
+if learned == nil then
+____temp_4 = nil
+else
+____temp_4 = math.min(learned, want.maxTokens or math.huge)
+end
+local outTokens = ____temp_4
+return attemptTimeMs(
+source.health,
+poolOf(state, nowMs),
+outTokens
+)
 end
 UNLIMITED_CAPACITY = 32
 LIMITED_HERE_FACTOR = 4
@@ -4094,104 +4374,101 @@ local FAILED_HERE_PATIENCE_MS = 30000
 local AFFINITY_TOLERANCE = 1.5
 NOISE = 0.02
 function ____exports.withoutFailedHere(standings, want)
-    if #want.failedHere == 0 then
-        return standings
-    end
-    local untried = __TS__ArrayFilter(
-        standings,
-        function(____, s) return not __TS__ArrayIncludes(want.failedHere, s.source.config.name) end
-    )
-    local able = __TS__ArraySome(
-        untried,
-        function(____, s) return s.source.breaker.state == "closed" and s.waitMs <= FAILED_HERE_PATIENCE_MS end
-    )
-    return able and untried or standings
+if #want.failedHere == 0 then
+return standings
+end
+local untried = __TS__ArrayFilter(
+standings,
+function(____, s) return not __TS__ArrayIncludes(want.failedHere, s.source.config.name) end
+)
+local able = __TS__ArraySome(
+untried,
+function(____, s) return s.source.breaker.state == "closed" and s.waitMs <= FAILED_HERE_PATIENCE_MS end
+)
+return able and untried or standings
 end
 function ____exports.choose(state, standings, want, nowMs, random)
-    local best = nil
-    local bestScore = 0
-    local own = nil
-    local ownScore = 0
-    for ____, standing in ipairs(standings) do
-        do
-            local __continue7
-            repeat
-                if not standing.startable then
-                    __continue7 = true
-                    break
-                end
-                if want.ordered == true then
-                    return standing
-                end
-                if best ~= nil and isOfLowerRank(standing, best) then
-                    __continue7 = true
-                    break
-                end
-                local score = #standings == 1 and 0 or scoreOf(
-                    state,
-                    standing,
-                    want,
-                    nowMs,
-                    random
-                )
-                if standing.source.config.name == want.affinity then
-                    own = standing
-                    ownScore = score
-                end
-                if best == nil or isOfLowerRank(best, standing) or isBetter(standing, score, best, bestScore) then
-                    best = standing
-                    bestScore = score
-                end
-                __continue7 = true
-            until true
-            if not __continue7 then
-                break
-            end
-        end
-    end
-    if own == nil or best == nil or isOfLowerRank(own, best) or best.probe then
-        return best
-    end
-    return ownScore <= AFFINITY_TOLERANCE * bestScore and own or best
+local best = nil
+local bestScore = 0
+local own = nil
+local ownScore = 0
+for ____, standing in ipairs(standings) do
+do
+local __continue7
+repeat
+if not standing.startable then
+__continue7 = true
+break
+end
+if want.ordered == true then
+return standing
+end
+if best ~= nil and isOfLowerRank(standing, best) then
+__continue7 = true
+break
+end
+local score = #standings == 1 and 0 or scoreOf(
+state,
+standing,
+want,
+nowMs,
+random
+)
+if standing.source.config.name == want.affinity then
+own = standing
+ownScore = score
+end
+if best == nil or isOfLowerRank(best, standing) or isBetter(standing, score, best, bestScore) then
+best = standing
+bestScore = score
+end
+__continue7 = true
+until true
+if not __continue7 then
+break
+end
+end
+end
+if own == nil or best == nil or isOfLowerRank(own, best) or best.probe then
+return best
+end
+return ownScore <= AFFINITY_TOLERANCE * bestScore and own or best
 end
 function ____exports.usualMs(state, source, want, nowMs)
-    local isKnown = learnedOutTokens(source.tokens, want.tag or "") ~= nil
-    return isKnown and source.health.tpotMs > 0 and expectedMs(state, source, want, nowMs) or source.health.durationMs
+local isKnown = learnedOutTokens(source.tokens, want.tag or "") ~= nil
+return isKnown and source.health.tpotMs > 0 and expectedMs(state, source, want, nowMs) or source.health.durationMs
 end
 function ____exports.noteTurn(state, ____bindingPattern0)
-    local source
-    source = ____bindingPattern0.source
-    local start = math.max(source.turns, state.turnFloor)
-    state.turnFloor = start
-    source.turns = start + 1 / source.config.weight
-    state.grantCount = state.grantCount + 1
-    source.lastGrant = state.grantCount
+local source
+source = ____bindingPattern0.source
+local start = math.max(source.turns, state.turnFloor)
+state.turnFloor = start
+source.turns = start + 1 / source.config.weight
+state.grantCount = state.grantCount + 1
+source.lastGrant = state.grantCount
 end
 return ____exports
- end,
+end,
 ["domain.scheduling.expected-time"] = function(...) 
 local ____exports = {}
-local ____health_2Ejs = require("domain.scheduling.health")
-local successShare = ____health_2Ejs.successShare
 local UNKNOWN_TTFT_MS = 1000
 local UNKNOWN_OUT_TOKENS = 256
 function ____exports.attemptTimeMs(h, pool, outTokens)
-    local poolTtftMs = pool.ttftMs > 0 and pool.ttftMs or UNKNOWN_TTFT_MS
-    local ttftMs = h.ttftMs > 0 and h.ttftMs or poolTtftMs
-    local tpotMs = h.tpotMs > 0 and h.tpotMs or pool.tpotMs
-    return ttftMs + (outTokens or UNKNOWN_OUT_TOKENS) * tpotMs
+local poolTtftMs = pool.ttftMs > 0 and pool.ttftMs or UNKNOWN_TTFT_MS
+local ttftMs = h.ttftMs > 0 and h.ttftMs or poolTtftMs
+local tpotMs = h.tpotMs > 0 and h.tpotMs or pool.tpotMs
+return ttftMs + (outTokens or UNKNOWN_OUT_TOKENS) * tpotMs
 end
 local LEAST_SAMPLES = 10
 local FRESH_MS = 30000
 function ____exports.isMeasured(h, nowMs)
-    return h.samples >= LEAST_SAMPLES and nowMs - h.lastSuccessMs <= FRESH_MS
+return h.samples >= LEAST_SAMPLES and nowMs - h.lastSuccessMs <= FRESH_MS
 end
-function ____exports.successTimeMs(h, timeMs, waitMs, nowMs)
-    local good = successShare(h, nowMs)
-    return timeMs + (1 - good) / good * math.max(h.failMs, timeMs) + waitMs
+function ____exports.successTimeMs(h, good, timeMs, waitMs)
+return timeMs + (1 - good) / good * math.max(h.failMs, timeMs) + waitMs
 end
 return ____exports
- end,
+end,
 ["domain.scheduling.fairness"] = function(...) 
 local ____lualib = require("lualib_bundle")
 local Map = ____lualib.Map
@@ -4200,209 +4477,209 @@ local __TS__Spread = ____lualib.__TS__Spread
 local ____exports = {}
 local greatest, leastWaiting, isWaiting, goesFirst, forgetSilent, SILENT_MS, FORGET_MS
 function greatest(book)
-    local most = 0
-    for ____, ____value in __TS__Iterator(book:values()) do
-        local virtualTime = ____value.virtualTime
-        if virtualTime > most then
-            most = virtualTime
-        end
-    end
-    return most
+local most = 0
+for ____, ____value in __TS__Iterator(book:values()) do
+local virtualTime = ____value.virtualTime
+if virtualTime > most then
+most = virtualTime
+end
+end
+return most
 end
 function leastWaiting(book, ____self, nowMs)
-    local least = nil
-    for ____, other in __TS__Iterator(book:values()) do
-        do
-            local __continue10
-            repeat
-                if other == ____self or not isWaiting(other, nowMs) then
-                    __continue10 = true
-                    break
-                end
-                if least == nil or other.virtualTime < least then
-                    least = other.virtualTime
-                end
-                __continue10 = true
-            until true
-            if not __continue10 then
-                break
-            end
-        end
-    end
-    return least
+local least = nil
+for ____, other in __TS__Iterator(book:values()) do
+do
+local __continue10
+repeat
+if other == ____self or not isWaiting(other, nowMs) then
+__continue10 = true
+break
+end
+if least == nil or other.virtualTime < least then
+least = other.virtualTime
+end
+__continue10 = true
+until true
+if not __continue10 then
+break
+end
+end
+end
+return least
 end
 function isWaiting(worker, nowMs)
-    return worker.waiting and nowMs - worker.lastVisitMs <= SILENT_MS
+return worker.waiting and nowMs - worker.lastVisitMs <= SILENT_MS
 end
 function goesFirst(a, b, isLowerTurn)
-    if a.priority ~= b.priority then
-        return a.priority < b.priority ~= isLowerTurn
-    end
-    return a.virtualTime < b.virtualTime
+if a.priority ~= b.priority then
+return a.priority < b.priority ~= isLowerTurn
+end
+return a.virtualTime < b.virtualTime
 end
 function forgetSilent(book, nowMs)
-    for ____, ____value in ipairs({__TS__Spread(book)}) do
-        local name = ____value[1]
-        local worker = ____value[2]
-        if nowMs - worker.lastVisitMs > FORGET_MS then
-            book:delete(name)
-        end
-    end
+for ____, ____value in ipairs({__TS__Spread(book)}) do
+local name = ____value[1]
+local worker = ____value[2]
+if nowMs - worker.lastVisitMs > FORGET_MS then
+book:delete(name)
+end
+end
 end
 ____exports.LEAD = 4
 SILENT_MS = 1500
 FORGET_MS = 15000
 function ____exports.visit(book, name, nowMs)
-    local worker = book:get(name)
-    if worker == nil then
-        forgetSilent(book, nowMs)
-        worker = {virtualTime = 0, waiting = false, priority = 0, lastVisitMs = nowMs}
-        book:set(name, worker)
-    end
-    if not worker.waiting and book.size > 1 then
-        local presentTime = leastWaiting(book, worker, nowMs) or greatest(book)
-        worker.virtualTime = math.max(worker.virtualTime, presentTime)
-    end
-    worker.lastVisitMs = nowMs
-    return worker
+local worker = book:get(name)
+if worker == nil then
+forgetSilent(book, nowMs)
+worker = {virtualTime = 0, waiting = false, priority = 0, lastVisitMs = nowMs}
+book:set(name, worker)
+end
+if not worker.waiting and book.size > 1 then
+local presentTime = leastWaiting(book, worker, nowMs) or greatest(book)
+worker.virtualTime = math.max(worker.virtualTime, presentTime)
+end
+worker.lastVisitMs = nowMs
+return worker
 end
 function ____exports.mustYield(book, ____self, priority, isLowerTurn, nowMs)
-    if book.size == 1 then
-        return false
-    end
-    for ____, other in __TS__Iterator(book:values()) do
-        do
-            local __continue17
-            repeat
-                if other == ____self or not isWaiting(other, nowMs) then
-                    __continue17 = true
-                    break
-                end
-                if other.priority < priority and not isLowerTurn then
-                    return true
-                end
-                if other.priority == priority and ____self.virtualTime > other.virtualTime + ____exports.LEAD then
-                    return true
-                end
-                __continue17 = true
-            until true
-            if not __continue17 then
-                break
-            end
-        end
-    end
-    return false
+if book.size == 1 then
+return false
+end
+for ____, other in __TS__Iterator(book:values()) do
+do
+local __continue17
+repeat
+if other == ____self or not isWaiting(other, nowMs) then
+__continue17 = true
+break
+end
+if other.priority < priority and not isLowerTurn then
+return true
+end
+if other.priority == priority and ____self.virtualTime > other.virtualTime + ____exports.LEAD then
+return true
+end
+__continue17 = true
+until true
+if not __continue17 then
+break
+end
+end
+end
+return false
 end
 function ____exports.waitsForClass(book, ____self, priority, nowMs)
-    if book.size == 1 then
-        return false
-    end
-    for ____, other in __TS__Iterator(book:values()) do
-        if other ~= ____self and isWaiting(other, nowMs) and other.priority < priority then
-            return true
-        end
-    end
-    return false
+if book.size == 1 then
+return false
+end
+for ____, other in __TS__Iterator(book:values()) do
+if other ~= ____self and isWaiting(other, nowMs) and other.priority < priority then
+return true
+end
+end
+return false
 end
 function ____exports.noteWaiting(____self, wants, answers)
-    ____self.waiting = false
-    do
-        local n = 0
-        while n < #wants do
-            do
-                local __continue29
-                repeat
-                    local answer = answers[n + 1]
-                    if not (answer.kind ~= nil) or answer.kind == "never" or answer.kind == "deadline" then
-                        __continue29 = true
-                        break
-                    end
-                    local ____wants_index_0 = wants[n + 1]
-                    local priority = ____wants_index_0.priority
-                    local hedge = ____wants_index_0.hedge
-                    if hedge == true then
-                        __continue29 = true
-                        break
-                    end
-                    ____self.priority = ____self.waiting and math.min(____self.priority, priority) or priority
-                    ____self.waiting = true
-                    __continue29 = true
-                until true
-                if not __continue29 then
-                    break
-                end
-            end
-            n = n + 1
-        end
-    end
+____self.waiting = false
+do
+local n = 0
+while n < #wants do
+do
+local __continue29
+repeat
+local answer = answers[n + 1]
+if not (answer.kind ~= nil) or answer.kind == "never" or answer.kind == "deadline" then
+__continue29 = true
+break
+end
+local ____wants_index_0 = wants[n + 1]
+local priority = ____wants_index_0.priority
+local hedge = ____wants_index_0.hedge
+if hedge == true then
+__continue29 = true
+break
+end
+____self.priority = ____self.waiting and math.min(____self.priority, priority) or priority
+____self.waiting = true
+__continue29 = true
+until true
+if not __continue29 then
+break
+end
+end
+n = n + 1
+end
+end
 end
 function ____exports.rankOf(book, ____self, nowMs)
-    local rank = 0
-    for ____, other in __TS__Iterator(book:values()) do
-        if other ~= ____self and isWaiting(other, nowMs) and other.virtualTime < ____self.virtualTime then
-            rank = rank + 1
-        end
-    end
-    return rank
+local rank = 0
+for ____, other in __TS__Iterator(book:values()) do
+if other ~= ____self and isWaiting(other, nowMs) and other.virtualTime < ____self.virtualTime then
+rank = rank + 1
+end
+end
+return rank
 end
 function ____exports.nextInLine(book, ____self, isLowerTurn, nowMs)
-    local name = nil
-    local best = nil
-    for ____, ____value in __TS__Iterator(book) do
-        local candidate = ____value[1]
-        local worker = ____value[2]
-        do
-            local __continue37
-            repeat
-                if worker == ____self or not isWaiting(worker, nowMs) then
-                    __continue37 = true
-                    break
-                end
-                if best ~= nil and not goesFirst(worker, best, isLowerTurn) then
-                    __continue37 = true
-                    break
-                end
-                name = candidate
-                best = worker
-                __continue37 = true
-            until true
-            if not __continue37 then
-                break
-            end
-        end
-    end
-    return name
+local name = nil
+local best = nil
+for ____, ____value in __TS__Iterator(book) do
+local candidate = ____value[1]
+local worker = ____value[2]
+do
+local __continue37
+repeat
+if worker == ____self or not isWaiting(worker, nowMs) then
+__continue37 = true
+break
+end
+if best ~= nil and not goesFirst(worker, best, isLowerTurn) then
+__continue37 = true
+break
+end
+name = candidate
+best = worker
+__continue37 = true
+until true
+if not __continue37 then
+break
+end
+end
+end
+return name
 end
 return ____exports
- end,
+end,
 ["domain.scheduling.line"] = function(...) 
 local ____lualib = require("lualib_bundle")
 local __TS__ArrayFindIndex = ____lualib.__TS__ArrayFindIndex
 local ____exports = {}
 local UPPER_GRANTS = 9
 function ____exports.lowerClassIsDue(state)
-    return state.grantsOfUpperClass >= UPPER_GRANTS
+return state.grantsOfUpperClass >= UPPER_GRANTS
 end
 function ____exports.firstOfLowerClass(line, wants)
-    local ____wants_index_0 = wants[line[1] + 1]
-    local priority = ____wants_index_0.priority
-    if wants[line[#line] + 1].priority <= priority then
-        return -1
-    end
-    return __TS__ArrayFindIndex(
-        line,
-        function(____, position) return wants[position + 1].priority > priority end
-    )
+local ____wants_index_0 = wants[line[1] + 1]
+local priority = ____wants_index_0.priority
+if wants[line[#line] + 1].priority <= priority then
+return -1
+end
+return __TS__ArrayFindIndex(
+line,
+function(____, position) return wants[position + 1].priority > priority end
+)
 end
 function ____exports.noteClass(state, line, wants, granted, isLowerTurn)
-    if isLowerTurn then
-        state.grantsOfUpperClass = 0
-    elseif wants[line[#line] + 1].priority > granted.priority then
-        state.grantsOfUpperClass = state.grantsOfUpperClass + 1
-    end
+if isLowerTurn then
+state.grantsOfUpperClass = 0
+elseif wants[line[#line] + 1].priority > granted.priority then
+state.grantsOfUpperClass = state.grantsOfUpperClass + 1
+end
 end
 return ____exports
- end,
+end,
 ["domain.scheduling.matching"] = function(...) 
 local ____lualib = require("lualib_bundle")
 local __TS__Iterator = ____lualib.__TS__Iterator
@@ -4425,139 +4702,139 @@ local MOST_SKIPS = ____size_2Dmatch_2Ejs.MOST_SKIPS
 local matchingSize = ____size_2Dmatch_2Ejs.matchingSize
 local mismatch = ____size_2Dmatch_2Ejs.mismatch
 function sizeOf(state, source, nowMs)
-    return matchingSize(
-        tokensInForce(source),
-        rateInForce(state, source, nowMs)
-    )
+return matchingSize(
+tokensInForce(source),
+rateInForce(state, source, nowMs)
+)
 end
 function standingFor(state, source, want, clock)
-    local ____source_config_0 = source.config
-    local name = ____source_config_0.name
-    if not __TS__ArrayIncludes(want.candidates, name) or __TS__ArrayIncludes(want.failedHere, name) or want.ordered == true then
-        return nil
-    end
-    if want.hedge == true or state.leases:get(want.leaseId) ~= nil then
-        return nil
-    end
-    if want.retry == true and state.scheduling.retryBudget and not mayRetry(state.budgets, state.retriesInFlight) then
-        return nil
-    end
-    local standing = standingOf(state, source, want, clock)
-    return standing.startable and standing or nil
+local ____source_config_0 = source.config
+local name = ____source_config_0.name
+if not __TS__ArrayIncludes(want.candidates, name) or __TS__ArrayIncludes(want.failedHere, name) or want.ordered == true then
+return nil
+end
+if want.hedge == true or state.leases:get(want.leaseId) ~= nil then
+return nil
+end
+if want.retry == true and state.scheduling.retryBudget and not mayRetry(state.budgets, state.retriesInFlight) then
+return nil
+end
+local standing = standingOf(state, source, want, clock)
+return standing.startable and standing or nil
 end
 function ____exports.canMatchSizes(state, nowMs)
-    if not state.scheduling.sizeMatching or state.meanTokens == 0 then
-        return false
-    end
-    local sizes = {}
-    for ____, source in __TS__Iterator(state.sources:values()) do
-        if source.breaker.state == "closed" then
-            sizes[#sizes + 1] = sizeOf(state, source, nowMs)
-        end
-    end
-    return isTwoSided(sizes, state.meanTokens)
+if not state.scheduling.sizeMatching or state.meanTokens == 0 then
+return false
+end
+local sizes = {}
+for ____, source in __TS__Iterator(state.sources:values()) do
+if source.breaker.state == "closed" then
+sizes[#sizes + 1] = sizeOf(state, source, nowMs)
+end
+end
+return isTwoSided(sizes, state.meanTokens)
 end
 function ____exports.betterFitting(state, source, line, from, wants, clock)
-    local size = sizeOf(state, source, clock.nowMs)
-    if size == 0 then
-        return nil
-    end
-    local head = wants[line[from + 1] + 1]
-    if (head.skips or 0) >= MOST_SKIPS or head.ordered == true then
-        return nil
-    end
-    local best = mismatch(
-        estimatedTokens(state, source, head),
-        size
-    )
-    local found = nil
-    do
-        local at = from + 1
-        while at < #line and at < from + LOOK_AHEAD do
-            do
-                local __continue12
-                repeat
-                    local want = wants[line[at + 1] + 1]
-                    if want.priority ~= head.priority then
-                        break
-                    end
-                    local isOverdue = (want.skips or 0) >= MOST_SKIPS
-                    local badness = mismatch(
-                        estimatedTokens(state, source, want),
-                        size
-                    )
-                    if not isOverdue and not fitsBetter(best, badness) then
-                        __continue12 = true
-                        break
-                    end
-                    local standing = standingFor(state, source, want, clock)
-                    if standing == nil then
-                        __continue12 = true
-                        break
-                    end
-                    found = {at = at, standing = standing}
-                    best = badness
-                    if isOverdue then
-                        break
-                    end
-                    __continue12 = true
-                until true
-                if not __continue12 then
-                    break
-                end
-            end
-            at = at + 1
-        end
-    end
-    return found
+local size = sizeOf(state, source, clock.nowMs)
+if size == 0 then
+return nil
+end
+local head = wants[line[from + 1] + 1]
+if (head.skips or 0) >= MOST_SKIPS or head.ordered == true then
+return nil
+end
+local best = mismatch(
+estimatedTokens(state, source, head),
+size
+)
+local found = nil
+do
+local at = from + 1
+while at < #line and at < from + LOOK_AHEAD do
+do
+local __continue12
+repeat
+local want = wants[line[at + 1] + 1]
+if want.priority ~= head.priority then
+break
+end
+local isOverdue = (want.skips or 0) >= MOST_SKIPS
+local badness = mismatch(
+estimatedTokens(state, source, want),
+size
+)
+if not isOverdue and not fitsBetter(best, badness) then
+__continue12 = true
+break
+end
+local standing = standingFor(state, source, want, clock)
+if standing == nil then
+__continue12 = true
+break
+end
+found = {at = at, standing = standing}
+best = badness
+if isOverdue then
+break
+end
+__continue12 = true
+until true
+if not __continue12 then
+break
+end
+end
+at = at + 1
+end
+end
+return found
 end
 return ____exports
- end,
+end,
 ["domain.scheduling.size-match"] = function(...) 
 local ____exports = {}
 ____exports.LOOK_AHEAD = 8
 ____exports.MOST_SKIPS = 24
 local LEAST_GAIN = 1.0512710963760241
 function ____exports.matchingSize(tokensPerMinute, requestsPerS)
-    if tokensPerMinute <= 0 or requestsPerS <= 0 or requestsPerS == math.huge then
-        return 0
-    end
-    return tokensPerMinute / 60 / requestsPerS
+if tokensPerMinute <= 0 or requestsPerS <= 0 or requestsPerS == math.huge then
+return 0
+end
+return tokensPerMinute / 60 / requestsPerS
 end
 function ____exports.isTwoSided(sizes, meanTokens)
-    local below = false
-    local above = false
-    for ____, size in ipairs(sizes) do
-        do
-            local __continue5
-            repeat
-                if size == 0 then
-                    __continue5 = true
-                    break
-                end
-                if size < meanTokens then
-                    below = true
-                elseif size > meanTokens then
-                    above = true
-                end
-                __continue5 = true
-            until true
-            if not __continue5 then
-                break
-            end
-        end
-    end
-    return below and above
+local below = false
+local above = false
+for ____, size in ipairs(sizes) do
+do
+local __continue5
+repeat
+if size == 0 then
+__continue5 = true
+break
+end
+if size < meanTokens then
+below = true
+elseif size > meanTokens then
+above = true
+end
+__continue5 = true
+until true
+if not __continue5 then
+break
+end
+end
+end
+return below and above
 end
 function ____exports.mismatch(tokens, size)
-    local ratio = math.max(1, tokens) / size
-    return ratio < 1 and 1 / ratio or ratio
+local ratio = math.max(1, tokens) / size
+return ratio < 1 and 1 / ratio or ratio
 end
 function ____exports.fitsBetter(mismatchFirst, mismatchSecond)
-    return mismatchSecond * LEAST_GAIN < mismatchFirst
+return mismatchSecond * LEAST_GAIN < mismatchFirst
 end
 return ____exports
- end,
+end,
 ["domain.scheduling.evacuation"] = function(...) 
 local ____exports = {}
 local ____first_2Dtoken_2Ejs = require("domain.scheduling.first-token")
@@ -4565,23 +4842,23 @@ local firstTokenDueMs = ____first_2Dtoken_2Ejs.firstTokenDueMs
 local ____pool_2Ejs = require("domain.scheduling.pool")
 local poolOf = ____pool_2Ejs.poolOf
 function ____exports.evacuationAgeMs(state, name, nowMs)
-    if not state.scheduling.evacuate then
-        return nil
-    end
-    local ____temp_0 = state.sources:get(name)
-    local config = ____temp_0.config
-    local health = ____temp_0.health
-    local dueMs = firstTokenDueMs({
-        ownTtftMs = health.ttftMs,
-        poolTtftMs = poolOf(state, nowMs).ttftMs,
-        ttftTimeoutMs = config.ttftTimeoutMs,
-        promptTokens = nil,
-        meanPromptTokens = 0
-    })
-    return (dueMs or config.ttftTimeoutMs) / 2
+if not state.scheduling.evacuate then
+return nil
+end
+local ____temp_0 = state.sources:get(name)
+local config = ____temp_0.config
+local health = ____temp_0.health
+local dueMs = firstTokenDueMs({
+ownTtftMs = health.ttftMs,
+poolTtftMs = poolOf(state, nowMs).ttftMs,
+ttftTimeoutMs = config.ttftTimeoutMs,
+promptTokens = nil,
+meanPromptTokens = 0
+})
+return (dueMs or config.ttftTimeoutMs) / 2
 end
 return ____exports
- end,
+end,
 ["domain.scheduling.wake"] = function(...) 
 local ____lualib = require("lualib_bundle")
 local __TS__ArrayFind = ____lualib.__TS__ArrayFind
@@ -4593,40 +4870,40 @@ local nextInLine = ____fairness_2Ejs.nextInLine
 local ____line_2Ejs = require("domain.scheduling.line")
 local lowerClassIsDue = ____line_2Ejs.lowerClassIsDue
 function ____exports.wokenBy(state, released, worker, clock)
-    local first = unpack(released, 1, 1)
-    if first == nil then
-        return nil
-    end
-    if not state.scheduling.fairness or state.workers.size <= 1 then
-        return {source = first}
-    end
-    local next = nextInLine(
-        state.workers,
-        state.workers:get(worker) or nil,
-        lowerClassIsDue(state),
-        clock.nowMs
-    )
-    if next == nil then
-        return {source = first}
-    end
-    local usable = __TS__ArrayFind(
-        released,
-        function(____, name) return hasRoomNow(
-            state,
-            state.sources:get(name),
-            clock
-        ) end
-    )
-    local ____temp_0
-    if usable == nil then
-        ____temp_0 = nil
-    else
-        ____temp_0 = {source = usable, worker = next}
-    end
-    return ____temp_0
+local first = unpack(released, 1, 1)
+if first == nil then
+return nil
+end
+if not state.scheduling.fairness or state.workers.size <= 1 then
+return {source = first}
+end
+local next = nextInLine(
+state.workers,
+state.workers:get(worker) or nil,
+lowerClassIsDue(state),
+clock.nowMs
+)
+if next == nil then
+return {source = first}
+end
+local usable = __TS__ArrayFind(
+released,
+function(____, name) return hasRoomNow(
+state,
+state.sources:get(name),
+clock
+) end
+)
+local ____temp_0
+if usable == nil then
+____temp_0 = nil
+else
+____temp_0 = {source = usable, worker = next}
+end
+return ____temp_0
 end
 return ____exports
- end,
+end,
 ["keys"] = function(...) 
 local ____exports = {}
 ____exports.STATE_KEY = "s"
@@ -4636,10 +4913,10 @@ ____exports.WORKERS_KEY = "w"
 ____exports.SIZES_KEY = "est"
 ____exports.SCOPE_FIELD = "*"
 function ____exports.sourceLeasesKey(source)
-    return (____exports.LEASES_KEY .. ":") .. source
+return (____exports.LEASES_KEY .. ":") .. source
 end
 return ____exports
- end,
+end,
 ["scope-store"] = function(...) 
 local ____lualib = require("lualib_bundle")
 local __TS__ArrayMap = ____lualib.__TS__ArrayMap
@@ -4672,784 +4949,909 @@ local ____worker_2Dstore_2Ejs = require("worker-store")
 local loadWorkers = ____worker_2Dstore_2Ejs.loadWorkers
 local saveWorkers = ____worker_2Dstore_2Ejs.saveWorkers
 function readState(prefix, names)
-    local fields = {
-        SCOPE_FIELD,
-        unpack(names)
-    }
-    local values = redis.call(
-        "HMGET",
-        prefix .. STATE_KEY,
-        unpack(fields)
-    )
-    local stored = {}
-    do
-        local n = 0
-        while n < #fields do
-            local value = values[n + 1]
-            if type(value) == "string" then
-                stored[fields[n + 1]] = value
-            end
-            n = n + 1
-        end
-    end
-    return stored
+local fields = {
+SCOPE_FIELD,
+unpack(names)
+}
+local values = redis.call(
+"HMGET",
+prefix .. STATE_KEY,
+unpack(fields)
+)
+local stored = {}
+do
+local n = 0
+while n < #fields do
+local value = values[n + 1]
+if type(value) == "string" then
+stored[fields[n + 1]] = value
+end
+n = n + 1
+end
+end
+return stored
 end
 function restoreKnown(packed, put)
-    local values = {}
-    pcall(function()
-        values = cmsgpack.unpack(packed)
-    end)
-    if type(values) == "table" and values[1] == LAYOUT_VERSION then
-        put(values)
-    end
+local values = {}
+pcall(function()
+values = cmsgpack.unpack(packed)
+end)
+if type(values) == "table" and values[1] == LAYOUT_VERSION then
+put(values)
+end
 end
 function applyLearnedLimits(source)
-    local ____source_0 = source
-    local config = ____source_0.config
-    local pacer = ____source_0.pacer
-    if pacer.learnedRpm == 0 and pacer.learnedTpm == 0 then
-        return
-    end
-    local rpm = lowerLimit(config.rpm, pacer.learnedRpm)
-    local tpm = lowerLimit(config.tpm, pacer.learnedTpm)
-    source.rules = gateRules(__TS__ObjectAssign({}, config, {rpm = rpm, tpm = tpm}))
+local ____source_0 = source
+local config = ____source_0.config
+local pacer = ____source_0.pacer
+if pacer.learnedRpm == 0 and pacer.learnedTpm == 0 then
+return
 end
-function saveState(prefix, state, stored, ttlMs)
-    local key = prefix .. STATE_KEY
-    local changed = {}
-    for ____, ____value in __TS__Iterator(state.sources) do
-        local name = ____value[1]
-        local source = ____value[2]
-        local packed = cmsgpack.pack(flattenSource(source))
-        if packed ~= stored[name] then
-            __TS__ArrayPush(changed, name, packed)
-        end
-    end
-    local scope = cmsgpack.pack(flattenScope(state))
-    if scope ~= stored[SCOPE_FIELD] then
-        __TS__ArrayPush(changed, SCOPE_FIELD, scope)
-    end
-    if #changed == 0 then
-        return
-    end
-    redis.call(
-        "HSET",
-        key,
-        unpack(changed)
-    )
-    redis.call("PEXPIRE", key, ttlMs)
+local rpm = lowerLimit(config.rpm, pacer.learnedRpm)
+local tpm = lowerLimit(config.tpm, pacer.learnedTpm)
+source.rules = gateRules(__TS__ObjectAssign({}, config, {rpm = rpm, tpm = tpm}))
+end
+function saveState(prefix, state, touched, stored, ttlMs)
+local key = prefix .. STATE_KEY
+local changed = {}
+for name in pairs(touched) do
+local packed = cmsgpack.pack(flattenSource(state.sources:get(name)))
+if packed ~= stored[name] then
+__TS__ArrayPush(changed, name, packed)
+end
+end
+local scope = cmsgpack.pack(flattenScope(state))
+if scope ~= stored[SCOPE_FIELD] then
+__TS__ArrayPush(changed, SCOPE_FIELD, scope)
+end
+if #changed == 0 then
+return
+end
+redis.call(
+"HSET",
+key,
+unpack(changed)
+)
+redis.call("PEXPIRE", key, ttlMs)
 end
 function ____exports.loadScope(prefix, setup, nowMs)
-    local names = __TS__ArrayMap(
-        setup.sources,
-        function(____, source) return source.name end
-    )
-    local leases = __TS__New(LeaseStore, prefix, nowMs, names)
-    local sizes = __TS__New(SizeStore, prefix)
-    local state = newScopeState(
-        setup,
-        nowMs,
-        leases,
-        function(model) return sizes:bookOf(model) end
-    )
-    local stored = readState(prefix, names)
-    for ____, ____value in __TS__Iterator(state.sources) do
-        local name = ____value[1]
-        local source = ____value[2]
-        local packed = stored[name]
-        if packed ~= nil then
-            restoreKnown(
-                packed,
-                function(values) return restoreSource(source, values) end
-            )
-        end
-        applyLearnedLimits(source)
-    end
-    local scope = stored[SCOPE_FIELD]
-    if scope ~= nil then
-        restoreKnown(
-            scope,
-            function(values) return restoreScope(state, values) end
-        )
-    end
-    local workers = {}
-    if setup.scheduling.fairness then
-        for ____, ____value in __TS__Iterator(loadWorkers(prefix, workers)) do
-            local name = ____value[1]
-            local worker = ____value[2]
-            state.workers:set(name, worker)
-        end
-    end
-    return {
-        state = state,
-        save = function(self, ttlMs)
-            saveState(prefix, state, stored, ttlMs)
-            leases:save(ttlMs)
-            sizes:save(ttlMs)
-            if setup.scheduling.fairness then
-                saveWorkers(prefix, state.workers, workers, ttlMs)
-            end
-        end
-    }
+local names = __TS__ArrayMap(
+setup.sources,
+function(____, source) return source.name end
+)
+local leases = __TS__New(LeaseStore, prefix, nowMs, names)
+local sizes = __TS__New(SizeStore, prefix)
+local state = newScopeState(
+setup,
+nowMs,
+leases,
+function(model) return sizes:bookOf(model) end
+)
+local stored = readState(prefix, names)
+for ____, ____value in __TS__Iterator(state.sources) do
+local name = ____value[1]
+local source = ____value[2]
+local packed = stored[name]
+if packed ~= nil then
+restoreKnown(
+packed,
+function(values) return restoreSource(source, values) end
+)
+end
+applyLearnedLimits(source)
+end
+local scope = stored[SCOPE_FIELD]
+if scope ~= nil then
+restoreKnown(
+scope,
+function(values) return restoreScope(state, values) end
+)
+end
+local workers = {}
+if setup.scheduling.fairness then
+for ____, ____value in __TS__Iterator(loadWorkers(prefix, workers)) do
+local name = ____value[1]
+local worker = ____value[2]
+state.workers:set(name, worker)
+end
+end
+return {
+state = state,
+leases = leases,
+save = function(self, ttlMs)
+saveState(
+prefix,
+state,
+leases.touched,
+stored,
+ttlMs
+)
+leases:save(ttlMs)
+sizes:save(ttlMs)
+if setup.scheduling.fairness then
+saveWorkers(prefix, state.workers, workers, ttlMs)
+end
+end
+}
 end
 return ____exports
- end,
-["domain.scope-state"] = function(...) 
-local ____lualib = require("lualib_bundle")
-local Map = ____lualib.Map
-local __TS__New = ____lualib.__TS__New
-local ____exports = {}
-local ____breaker_2Ejs = require("domain.breaker")
-local closedBreaker = ____breaker_2Ejs.closedBreaker
-local ____cooldown_2Ejs = require("domain.cooldown")
-local noCooldown = ____cooldown_2Ejs.noCooldown
-local ____gate_2Ejs = require("domain.gates.gate")
-local emptyGateRecord = ____gate_2Ejs.emptyGateRecord
-local gateRules = ____gate_2Ejs.gateRules
-local ____budgets_2Ejs = require("domain.scheduling.budgets")
-local newBudgets = ____budgets_2Ejs.newBudgets
-local ____evidence_2Ejs = require("domain.scheduling.evidence")
-local noEvidence = ____evidence_2Ejs.noEvidence
-local ____gradient_2Ejs = require("domain.scheduling.gradient")
-local newGradient = ____gradient_2Ejs.newGradient
-local ____health_2Ejs = require("domain.scheduling.health")
-local newHealth = ____health_2Ejs.newHealth
-local ____pacer_2Ejs = require("domain.scheduling.pacer")
-local newPacer = ____pacer_2Ejs.newPacer
-local ____token_2Dlearning_2Ejs = require("domain.scheduling.token-learning")
-local newTokenBook = ____token_2Dlearning_2Ejs.newTokenBook
-function ____exports.newScopeState(setup, nowMs, leases, bookOf)
-    if bookOf == nil then
-        bookOf = newTokenBook
-    end
-    local sources = __TS__New(Map)
-    local tokens = __TS__New(Map)
-    for ____, config in ipairs(setup.sources) do
-        local book = tokens:get(config.model) or bookOf(config.model)
-        tokens:set(config.model, book)
-        local ____sources_set_13 = sources.set
-        local ____config_name_12 = config.name
-        local ____config_2 = config
-        local ____gateRules_result_3 = gateRules(config)
-        local ____emptyGateRecord_result_4 = emptyGateRecord()
-        local ____closedBreaker_result_5 = closedBreaker(nowMs)
-        local ____noCooldown_result_6 = noCooldown()
-        local ____newPacer_result_7 = newPacer()
-        local ____newGradient_result_8 = newGradient()
-        local ____noEvidence_result_9 = noEvidence()
-        local ____newHealth_result_10 = newHealth()
-        local ____temp_11 = -math.huge
-        local ____opt_0 = setup.priceFactors
-        ____sources_set_13(sources, ____config_name_12, {
-            config = ____config_2,
-            rules = ____gateRules_result_3,
-            gates = ____emptyGateRecord_result_4,
-            breaker = ____closedBreaker_result_5,
-            cooldown = ____noCooldown_result_6,
-            pacer = ____newPacer_result_7,
-            gradient = ____newGradient_result_8,
-            evidence = ____noEvidence_result_9,
-            health = ____newHealth_result_10,
-            tokens = book,
-            reclosedAtMs = ____temp_11,
-            priceFactor = ____opt_0 and ____opt_0[config.name] or 1,
-            turns = 0,
-            lastGrant = 0,
-            lastError = nil
-        })
-    end
-    return {
-        sources = sources,
-        globalRules = gateRules(setup.global),
-        globalGates = emptyGateRecord(),
-        leases = leases,
-        breaker = setup.breaker,
-        selector = setup.selector,
-        scheduling = setup.scheduling,
-        budgets = newBudgets(),
-        retriesInFlight = 0,
-        workers = __TS__New(Map),
-        meanTokens = 0,
-        meanPromptTokens = 0,
-        grantsOfUpperClass = 0,
-        pool = nil,
-        leaseTtlMs = setup.leaseTtlMs,
-        turnFloor = 0,
-        grantCount = 0,
-        lastProgressMs = -math.huge
-    }
-end
-return ____exports
- end,
+end,
 ["layout"] = function(...) 
 local ____lualib = require("lualib_bundle")
-local __TS__StringSplit = ____lualib.__TS__StringSplit
-local __TS__ArraySlice = ____lualib.__TS__ArraySlice
 local __TS__ArrayPush = ____lualib.__TS__ArrayPush
 local ____exports = {}
 ____exports.LAYOUT_VERSION = 2
-local CUBIC = {"wMax", "cutAtMs", "kMs"}
-____exports.SOURCE_PARTS = {
-    {"gates", {
-        "windowId",
-        "windowRequests",
-        "windowTokens",
-        "requestTatMs",
-        "tokenTatMs",
-        "newestGrant"
-    }},
-    {"breaker", {
-        "state",
-        "epoch",
-        "openUntilMs",
-        "trips",
-        "closedAtMs",
-        "consecutiveFailures",
-        "dead",
-        "deadInARow",
-        "probeLease",
-        "probesLeft"
-    }},
-    {"cooldown", {"coolUntilMs", "limitedInARow", "nextGrantMs"}},
-    {"pacer", {
-        "attemptMs",
-        "startWindow",
-        "rateTatMs",
-        "rateToleranceMs",
-        "learnedRpm",
-        "learnedTpm",
-        "firstAdmittedMs",
-        "bucket",
-        "bucketCount",
-        "earlierCount"
-    }},
-    {"pacer.window", CUBIC},
-    {"pacer.rate", CUBIC},
-    {"pacer.goodput", {
-        "weight",
-        "atMs",
-        "firstAtMs",
-        "bestPerS",
-        "bestAtMs",
-        "granted",
-        "refused"
-    }},
-    {"gradient", {"baseMs", "baseAtMs"}},
-    {"evidence", {"score", "atMs", "fails", "hangs"}},
-    {"health", {
-        "successes",
-        "failures",
-        "atMs",
-        "ttftMs",
-        "tpotMs",
-        "failMs",
-        "durationMs",
-        "samples",
-        "lastSuccessMs"
-    }},
-    {"", {"reclosedAtMs", "turns", "lastGrant"}}
-}
-____exports.BUCKET_FIELDS = {"index", "successes", "failures"}
-____exports.SCOPE_PARTS = {{"globalGates", {
-    "windowId",
-    "windowRequests",
-    "windowTokens",
-    "requestTatMs",
-    "tokenTatMs",
-    "newestGrant"
-}}, {"budgets", {"retryTokens", "hedgeTokens"}}, {"", {
-    "retriesInFlight",
-    "meanTokens",
-    "meanPromptTokens",
-    "grantsOfUpperClass",
-    "turnFloor",
-    "grantCount",
-    "lastProgressMs"
-}}}
-____exports.POOL_FIELDS = {"measuredAtMs", "ttftMs", "tpotMs", "failShare"}
-function ____exports.partOf(state, name)
-    local part = state
-    if name == "" then
-        return part
-    end
-    for ____, step in ipairs(__TS__StringSplit(name, ".")) do
-        part = part[step]
-    end
-    return part
+local GATE_FIELDS = 6
+local CUBIC_FIELDS = 3
+local NOISE_FIELDS = 7
+local function addGates(values, g)
+__TS__ArrayPush(
+values,
+g.windowId,
+g.windowRequests,
+g.windowTokens,
+g.requestTatMs,
+g.tokenTatMs,
+g.newestGrant
+)
 end
-function ____exports.flatten(state, parts)
-    local values = {____exports.LAYOUT_VERSION}
-    for ____, ____value in ipairs(parts) do
-        local name = ____value[1]
-        local fields = ____value[2]
-        local part = ____exports.partOf(state, name)
-        for ____, field in ipairs(fields) do
-            values[#values + 1] = part[field]
-        end
-    end
-    return values
+local function readGates(g, v, at)
+g.windowId = v[at + 1]
+g.windowRequests = v[at + 1 + 1]
+g.windowTokens = v[at + 2 + 1]
+g.requestTatMs = v[at + 3 + 1]
+g.tokenTatMs = v[at + 4 + 1]
+g.newestGrant = v[at + 5 + 1]
+return at + GATE_FIELDS
 end
-function ____exports.restore(state, parts, values)
-    local at = 1
-    for ____, ____value in ipairs(parts) do
-        local name = ____value[1]
-        local fields = ____value[2]
-        local part = ____exports.partOf(state, name)
-        for ____, field in ipairs(fields) do
-            part[field] = values[at + 1]
-            at = at + 1
-        end
-    end
-    return at
+local function readCubic(c, v, at)
+c.wMax = v[at + 1]
+c.cutAtMs = v[at + 1 + 1]
+c.kMs = v[at + 2 + 1]
+return at + CUBIC_FIELDS
 end
-function ____exports.flattenScope(state)
-    local values = ____exports.flatten(state, ____exports.SCOPE_PARTS)
-    local ____state_0 = state
-    local pool = ____state_0.pool
-    if pool ~= nil then
-        for ____, field in ipairs(____exports.POOL_FIELDS) do
-            values[#values + 1] = pool[field]
-        end
-    end
-    return values
+local function addNoise(values, n)
+__TS__ArrayPush(
+values,
+n.vainCuts,
+n.fullLevel,
+n.attempts,
+n.refusals,
+n.usualGap,
+n.heardAttempts,
+n.heardAtMs
+)
 end
-function ____exports.restoreScope(state, values)
-    local at = ____exports.restore(state, ____exports.SCOPE_PARTS, values)
-    if #values <= at then
-        return
-    end
-    local measuredAtMs, ttftMs, tpotMs, failShare = unpack(
-        __TS__ArraySlice(values, at),
-        1,
-        4
-    )
-    state.pool = {measuredAtMs = measuredAtMs, ttftMs = ttftMs, tpotMs = tpotMs, failShare = failShare}
+local function readNoise(n, v, at)
+n.vainCuts = v[at + 1]
+n.fullLevel = v[at + 1 + 1]
+n.attempts = v[at + 2 + 1]
+n.refusals = v[at + 3 + 1]
+n.usualGap = v[at + 4 + 1]
+n.heardAttempts = v[at + 5 + 1]
+n.heardAtMs = v[at + 6 + 1]
+return at + NOISE_FIELDS
 end
 function ____exports.flattenSource(source)
-    local values = ____exports.flatten(source, ____exports.SOURCE_PARTS)
-    for ____, bucket in ipairs(source.breaker.buckets) do
-        __TS__ArrayPush(values, bucket.index, bucket.successes, bucket.failures)
-    end
-    values[#values + 1] = #source.gradient.samples
-    for ____, sample in ipairs(source.gradient.samples) do
-        values[#values + 1] = sample
-    end
-    if source.lastError ~= nil then
-        __TS__ArrayPush(values, source.lastError.code, source.lastError.message)
-    end
-    return values
+local ____source_0 = source
+local gates = ____source_0.gates
+local breaker = ____source_0.breaker
+local cooldown = ____source_0.cooldown
+local pacer = ____source_0.pacer
+local gradient = ____source_0.gradient
+local evidence = ____source_0.evidence
+local health = ____source_0.health
+local ____pacer_1 = pacer
+local window = ____pacer_1.window
+local rate = ____pacer_1.rate
+local goodput = ____pacer_1.goodput
+local values = {
+____exports.LAYOUT_VERSION,
+breaker.state,
+breaker.epoch,
+breaker.openUntilMs,
+breaker.trips,
+breaker.closedAtMs,
+breaker.consecutiveFailures,
+breaker.dead,
+breaker.deadInARow,
+breaker.probeLease,
+breaker.probesLeft,
+cooldown.coolUntilMs,
+cooldown.limitedInARow,
+cooldown.nextGrantMs,
+pacer.attemptMs,
+pacer.startWindow,
+pacer.rateTatMs,
+pacer.rateToleranceMs,
+pacer.learnedRpm,
+pacer.learnedTpm,
+pacer.firstAdmittedMs,
+pacer.bucket,
+pacer.bucketCount,
+pacer.earlierCount,
+goodput.weight,
+goodput.atMs,
+goodput.firstAtMs,
+goodput.bestPerS,
+goodput.bestAtMs,
+goodput.granted,
+goodput.refused,
+gradient.baseMs,
+gradient.baseAtMs,
+evidence.score,
+evidence.atMs,
+evidence.fails,
+evidence.hangs,
+health.successes,
+health.failures,
+health.atMs,
+health.ttftMs,
+health.tpotMs,
+health.failMs,
+health.durationMs,
+health.samples,
+health.lastSuccessMs,
+source.reclosedAtMs,
+source.turns,
+source.lastGrant,
+window.wMax,
+window.cutAtMs,
+window.kMs,
+rate.wMax,
+rate.cutAtMs,
+rate.kMs,
+cooldown.limitedAtMs,
+pacer.admitted
+}
+addNoise(values, pacer.windowNoise)
+addNoise(values, pacer.rateNoise)
+addGates(values, gates)
+for ____, bucket in ipairs(breaker.buckets) do
+__TS__ArrayPush(values, bucket.index, bucket.successes, bucket.failures)
 end
-function ____exports.restoreSource(source, values)
-    local at = ____exports.restore(source, ____exports.SOURCE_PARTS, values)
-    for ____, bucket in ipairs(source.breaker.buckets) do
-        bucket.index = values[at + 1]
-        bucket.successes = values[at + 1 + 1]
-        bucket.failures = values[at + 2 + 1]
-        at = at + #____exports.BUCKET_FIELDS
-    end
-    local samples = values[at + 1]
-    do
-        local n = 1
-        while n <= samples do
-            local ____source_gradient_samples_1 = source.gradient.samples
-            ____source_gradient_samples_1[#____source_gradient_samples_1 + 1] = values[at + n + 1]
-            n = n + 1
-        end
-    end
-    at = at + (samples + 1)
-    if #values > at then
-        source.lastError = {code = values[at + 1], message = values[at + 1 + 1]}
-    end
+values[#values + 1] = #gradient.samples
+for ____, sample in ipairs(gradient.samples) do
+values[#values + 1] = sample
+end
+if source.lastError ~= nil then
+__TS__ArrayPush(values, source.lastError.code, source.lastError.message)
+end
+return values
+end
+function ____exports.restoreSource(source, v)
+local ____source_2 = source
+local breaker = ____source_2.breaker
+local cooldown = ____source_2.cooldown
+local pacer = ____source_2.pacer
+local gradient = ____source_2.gradient
+local evidence = ____source_2.evidence
+local health = ____source_2.health
+local ____pacer_3 = pacer
+local goodput = ____pacer_3.goodput
+breaker.state = v[2]
+breaker.epoch = v[3]
+breaker.openUntilMs = v[4]
+breaker.trips = v[5]
+breaker.closedAtMs = v[6]
+breaker.consecutiveFailures = v[7]
+breaker.dead = v[8]
+breaker.deadInARow = v[9]
+breaker.probeLease = v[10]
+breaker.probesLeft = v[11]
+cooldown.coolUntilMs = v[12]
+cooldown.limitedInARow = v[13]
+cooldown.nextGrantMs = v[14]
+pacer.attemptMs = v[15]
+pacer.startWindow = v[16]
+pacer.rateTatMs = v[17]
+pacer.rateToleranceMs = v[18]
+pacer.learnedRpm = v[19]
+pacer.learnedTpm = v[20]
+pacer.firstAdmittedMs = v[21]
+pacer.bucket = v[22]
+pacer.bucketCount = v[23]
+pacer.earlierCount = v[24]
+goodput.weight = v[25]
+goodput.atMs = v[26]
+goodput.firstAtMs = v[27]
+goodput.bestPerS = v[28]
+goodput.bestAtMs = v[29]
+goodput.granted = v[30]
+goodput.refused = v[31]
+gradient.baseMs = v[32]
+gradient.baseAtMs = v[33]
+evidence.score = v[34]
+evidence.atMs = v[35]
+evidence.fails = v[36]
+evidence.hangs = v[37]
+health.successes = v[38]
+health.failures = v[39]
+health.atMs = v[40]
+health.ttftMs = v[41]
+health.tpotMs = v[42]
+health.failMs = v[43]
+health.durationMs = v[44]
+health.samples = v[45]
+health.lastSuccessMs = v[46]
+source.reclosedAtMs = v[47]
+source.turns = v[48]
+source.lastGrant = v[49]
+local at = readCubic(pacer.window, v, 49)
+at = readCubic(pacer.rate, v, at)
+cooldown.limitedAtMs = v[at + 1]
+pacer.admitted = v[at + 1 + 1]
+at = readNoise(pacer.windowNoise, v, at + 2)
+at = readNoise(pacer.rateNoise, v, at)
+at = readGates(source.gates, v, at)
+for ____, bucket in ipairs(breaker.buckets) do
+bucket.index = v[at + 1]
+bucket.successes = v[at + 1 + 1]
+bucket.failures = v[at + 2 + 1]
+at = at + 3
+end
+local samples = v[at + 1]
+do
+local n = 1
+while n <= samples do
+local ____gradient_samples_4 = gradient.samples
+____gradient_samples_4[#____gradient_samples_4 + 1] = v[at + n + 1]
+n = n + 1
+end
+end
+at = at + (samples + 1)
+if #v > at then
+source.lastError = {code = v[at + 1], message = v[at + 1 + 1]}
+end
+end
+function ____exports.flattenScope(state)
+local values = {
+____exports.LAYOUT_VERSION,
+state.budgets.retryTokens,
+state.budgets.hedgeTokens,
+state.retriesInFlight,
+state.meanTokens,
+state.meanPromptTokens,
+state.grantsOfUpperClass,
+state.turnFloor,
+state.grantCount,
+state.lastProgressMs
+}
+addGates(values, state.globalGates)
+local ____state_5 = state
+local pool = ____state_5.pool
+if pool ~= nil then
+__TS__ArrayPush(
+values,
+pool.measuredAtMs,
+pool.ttftMs,
+pool.tpotMs,
+pool.failShare
+)
+end
+return values
+end
+function ____exports.restoreScope(state, v)
+state.budgets.retryTokens = v[2]
+state.budgets.hedgeTokens = v[3]
+state.retriesInFlight = v[4]
+state.meanTokens = v[5]
+state.meanPromptTokens = v[6]
+state.grantsOfUpperClass = v[7]
+state.turnFloor = v[8]
+state.grantCount = v[9]
+state.lastProgressMs = v[10]
+local at = readGates(state.globalGates, v, 10)
+if #v <= at then
+return
+end
+state.pool = {measuredAtMs = v[at + 1], ttftMs = v[at + 1 + 1], tpotMs = v[at + 2 + 1], failShare = v[at + 3 + 1]}
 end
 return ____exports
- end,
+end,
 ["lease-store"] = function(...) 
 local ____lualib = require("lualib_bundle")
 local __TS__Class = ____lualib.__TS__Class
-local __TS__ArrayIncludes = ____lualib.__TS__ArrayIncludes
+local __TS__ArraySlice = ____lualib.__TS__ArraySlice
 local ____exports = {}
+local inParts, MOST_ARGUMENTS
 local ____keys_2Ejs = require("keys")
 local GRANTS_KEY = ____keys_2Ejs.GRANTS_KEY
 local LEASES_KEY = ____keys_2Ejs.LEASES_KEY
 local sourceLeasesKey = ____keys_2Ejs.sourceLeasesKey
+function inParts(list, use)
+if #list == 0 then
+return
+end
+if #list <= MOST_ARGUMENTS then
+use(list)
+return
+end
+do
+local from = 0
+while from < #list do
+use(__TS__ArraySlice(list, from, from + MOST_ARGUMENTS))
+from = from + MOST_ARGUMENTS
+end
+end
+end
 function ____exports.score(moment)
-    return string.format("%.17g", moment)
+return string.format("%.17g", moment)
 end
 local MOST_RECLAIMED = 256
 ____exports.LeaseStore = __TS__Class()
 local LeaseStore = ____exports.LeaseStore
 LeaseStore.name = "LeaseStore"
 function LeaseStore.prototype.____constructor(self, prefix, nowMs, sources)
-    self.prefix = prefix
-    self.nowMs = nowMs
-    self.sources = sources
-    self.known = {}
-    self.packed = {}
-    self.moved = {}
-    self.counts = {}
-    self.movedCount = 0
-    self.reclaimed = {}
-    self.dropped = {}
+self.prefix = prefix
+self.nowMs = nowMs
+self.sources = sources
+self.known = {}
+self.packed = {}
+self.moved = {}
+self.counts = {}
+self.movedCount = 0
+self.reclaimed = {}
+self.dropped = {}
+self.sourceKeys = {}
+self.touched = {}
+for ____, source in ipairs(sources) do
+self.sourceKeys[source] = sourceLeasesKey(source)
+end
+end
+function LeaseStore.prototype.prefetch(self, leaseIds)
+inParts(
+leaseIds,
+function(part)
+local found = redis.call(
+"HMGET",
+self.prefix .. GRANTS_KEY,
+unpack(part)
+)
+do
+local n = 0
+while n < #part do
+self:keep(part[n + 1], found[n + 1])
+n = n + 1
+end
+end
+end
+)
 end
 function LeaseStore.prototype.get(self, leaseId)
-    local known = self.known[leaseId]
-    if known ~= nil then
-        local ____temp_0
-        if known == false then
-            ____temp_0 = nil
-        else
-            ____temp_0 = known
-        end
-        return ____temp_0
-    end
-    local packed = redis.call("HGET", self.prefix .. GRANTS_KEY, leaseId)
-    if type(packed) ~= "string" then
-        return nil
-    end
-    local lease = cmsgpack.unpack(packed)
-    if lease.expiresAtMs <= self.nowMs then
-        return nil
-    end
-    self.known[leaseId] = lease
-    self.packed[leaseId] = packed
-    return lease
+local known = self.known[leaseId]
+if known == nil then
+self:keep(
+leaseId,
+redis.call("HGET", self.prefix .. GRANTS_KEY, leaseId)
+)
+known = self.known[leaseId]
+end
+local ____temp_0
+if known == nil or known == false then
+____temp_0 = nil
+else
+____temp_0 = known
+end
+return ____temp_0
 end
 function LeaseStore.prototype.count(self)
-    return self:countOf(LEASES_KEY)
+return self:countOf(LEASES_KEY)
 end
 function LeaseStore.prototype.inflightOf(self, source)
-    return self:countOf(sourceLeasesKey(source))
+return self:countOf(self.sourceKeys[source])
 end
 function LeaseStore.prototype.add(self, lease)
-    self.known[lease.grant.leaseId] = lease
-    self:move(lease.grant.leaseId, lease)
-    self:changeCounts(lease, 1)
+self.known[lease.grant.leaseId] = lease
+self.touched[lease.grant.source] = true
+self:move(lease.grant.leaseId, lease)
+self:changeCounts(lease, 1)
 end
 function LeaseStore.prototype.remove(self, leaseId)
-    local lease = self:get(leaseId)
-    if lease == nil then
-        return nil
-    end
-    self:drop(lease)
-    return lease
+local lease = self:get(leaseId)
+if lease == nil then
+return nil
+end
+self:drop(lease)
+return lease
 end
 function LeaseStore.prototype.renew(self, leaseId, expiresAtMs)
-    local lease = self:get(leaseId)
-    if lease == nil then
-        return false
-    end
-    lease.expiresAtMs = expiresAtMs
-    self:move(leaseId, lease)
-    return true
+local lease = self:get(leaseId)
+if lease == nil then
+return false
+end
+lease.expiresAtMs = expiresAtMs
+self:move(leaseId, lease)
+return true
 end
 function LeaseStore.prototype.expire(self, nowMs, onExpired)
-    local ended = redis.call(
-        "ZRANGEBYSCORE",
-        self.prefix .. LEASES_KEY,
-        "-inf",
-        ____exports.score(nowMs),
-        "LIMIT",
-        0,
-        MOST_RECLAIMED
-    )
-    for ____, leaseId in ipairs(ended) do
-        local ____self_reclaimed_1 = self.reclaimed
-        ____self_reclaimed_1[#____self_reclaimed_1 + 1] = leaseId
-        local packed = redis.call("HGET", self.prefix .. GRANTS_KEY, leaseId)
-        self.known[leaseId] = false
-        local lease = type(packed) == "string" and cmsgpack.unpack(packed) or nil
-        if lease ~= nil and __TS__ArrayIncludes(self.sources, lease.grant.source) then
-            onExpired(lease)
-        end
-    end
+local ended = redis.call(
+"ZRANGEBYSCORE",
+self.prefix .. LEASES_KEY,
+"-inf",
+____exports.score(nowMs),
+"LIMIT",
+0,
+MOST_RECLAIMED
+)
+for ____, leaseId in ipairs(ended) do
+do
+local __continue19
+repeat
+local ____self_reclaimed_1 = self.reclaimed
+____self_reclaimed_1[#____self_reclaimed_1 + 1] = leaseId
+local packed = redis.call("HGET", self.prefix .. GRANTS_KEY, leaseId)
+self.known[leaseId] = false
+local lease = type(packed) == "string" and cmsgpack.unpack(packed) or nil
+if lease == nil or self.sourceKeys[lease.grant.source] == nil then
+__continue19 = true
+break
+end
+self.touched[lease.grant.source] = true
+onExpired(lease)
+__continue19 = true
+until true
+if not __continue19 then
+break
+end
+end
+end
 end
 function LeaseStore.prototype.nextExpiryMs(self)
-    return self:nextOf(LEASES_KEY, "")
+return self:nextOf(LEASES_KEY, "")
 end
 function LeaseStore.prototype.nextExpiryOfMs(self, source)
-    return self:nextOf(
-        sourceLeasesKey(source),
-        source
-    )
+return self:nextOf(self.sourceKeys[source], source)
 end
 function LeaseStore.prototype.save(self, ttlMs)
-    local all = self.prefix .. LEASES_KEY
-    local grants = self.prefix .. GRANTS_KEY
-    local written = {}
-    if #self.reclaimed > 0 then
-        for ____, leaseId in ipairs(self.reclaimed) do
-            redis.call("HDEL", grants, leaseId)
-        end
-        for ____, leaseId in ipairs(self.reclaimed) do
-            redis.call("ZREM", all, leaseId)
-        end
-        for ____, source in ipairs(self.sources) do
-            redis.call(
-                "ZREMRANGEBYSCORE",
-                self.prefix .. sourceLeasesKey(source),
-                "-inf",
-                ____exports.score(self.nowMs)
-            )
-        end
-    end
-    for ____, ____value in ipairs(self.dropped) do
-        local grant = ____value.grant
-        redis.call("HDEL", grants, grant.leaseId)
-        redis.call("ZREM", all, grant.leaseId)
-        redis.call(
-            "ZREM",
-            self.prefix .. sourceLeasesKey(grant.source),
-            grant.leaseId
-        )
-    end
-    for leaseId in pairs(self.moved) do
-        do
-            local __continue30
-            repeat
-                local lease = self.moved[leaseId]
-                if lease == false or self.known[leaseId] == false then
-                    __continue30 = true
-                    break
-                end
-                local own = self.prefix .. sourceLeasesKey(lease.grant.source)
-                redis.call(
-                    "ZADD",
-                    all,
-                    ____exports.score(lease.expiresAtMs),
-                    leaseId
-                )
-                redis.call(
-                    "ZADD",
-                    own,
-                    ____exports.score(lease.expiresAtMs),
-                    leaseId
-                )
-                written[own] = true
-                __continue30 = true
-            until true
-            if not __continue30 then
-                break
-            end
-        end
-    end
-    for leaseId in pairs(self.known) do
-        do
-            local __continue33
-            repeat
-                local lease = self.known[leaseId]
-                if lease == false then
-                    __continue33 = true
-                    break
-                end
-                local packed = cmsgpack.pack(lease)
-                if packed == self.packed[leaseId] and self.moved[leaseId] == nil then
-                    __continue33 = true
-                    break
-                end
-                redis.call("HSET", grants, leaseId, packed)
-                written[all] = true
-                written[grants] = true
-                __continue33 = true
-            until true
-            if not __continue33 then
-                break
-            end
-        end
-    end
-    for key in pairs(written) do
-        redis.call("PEXPIRE", key, ttlMs)
-    end
+local all = self.prefix .. LEASES_KEY
+local grants = self.prefix .. GRANTS_KEY
+local gone = {}
+local kept = {}
+for ____, leaseId in ipairs(self.reclaimed) do
+gone[#gone + 1] = leaseId
+end
+if #gone > 0 then
+for ____, source in ipairs(self.sources) do
+redis.call(
+"ZREMRANGEBYSCORE",
+self.prefix .. self.sourceKeys[source],
+"-inf",
+____exports.score(self.nowMs)
+)
+end
+end
+for ____, ____value in ipairs(self.dropped) do
+local grant = ____value.grant
+redis.call("ZREM", self.prefix .. self.sourceKeys[grant.source], grant.leaseId)
+end
+for leaseId in pairs(self.moved) do
+local lease = self.moved[leaseId]
+local own = self.prefix .. self.sourceKeys[lease.grant.source]
+if self.known[leaseId] == false then
+gone[#gone + 1] = leaseId
+else
+local expiry = ____exports.score(lease.expiresAtMs)
+kept[#kept + 1] = expiry
+kept[#kept + 1] = leaseId
+redis.call("ZADD", own, expiry, leaseId)
+redis.call("PEXPIRE", own, ttlMs)
+end
+end
+inParts(
+gone,
+function(part)
+redis.call(
+"ZREM",
+all,
+unpack(part)
+)
+redis.call(
+"HDEL",
+grants,
+unpack(part)
+)
+end
+)
+inParts(
+kept,
+function(part) return redis.call(
+"ZADD",
+all,
+unpack(part)
+) end
+)
+local changed = self:changedLeases()
+inParts(
+changed,
+function(part) return redis.call(
+"HSET",
+grants,
+unpack(part)
+) end
+)
+if #kept + #changed == 0 then
+return
+end
+redis.call("PEXPIRE", all, ttlMs)
+redis.call("PEXPIRE", grants, ttlMs)
+end
+function LeaseStore.prototype.changedLeases(self)
+local changed = {}
+for leaseId in pairs(self.known) do
+do
+local __continue41
+repeat
+local lease = self.known[leaseId]
+if lease == false then
+__continue41 = true
+break
+end
+local packed = cmsgpack.pack(lease)
+if packed == self.packed[leaseId] and self.moved[leaseId] == nil then
+__continue41 = true
+break
+end
+changed[#changed + 1] = leaseId
+changed[#changed + 1] = packed
+__continue41 = true
+until true
+if not __continue41 then
+break
+end
+end
+end
+return changed
+end
+function LeaseStore.prototype.keep(self, leaseId, packed)
+self.known[leaseId] = false
+if type(packed) ~= "string" then
+return
+end
+local lease = cmsgpack.unpack(packed)
+if lease.expiresAtMs <= self.nowMs or self.sourceKeys[lease.grant.source] == nil then
+return
+end
+self.touched[lease.grant.source] = true
+self.known[leaseId] = lease
+self.packed[leaseId] = packed
 end
 function LeaseStore.prototype.drop(self, lease)
-    local ____self_dropped_2 = self.dropped
-    ____self_dropped_2[#____self_dropped_2 + 1] = lease
-    self.known[lease.grant.leaseId] = false
-    self:move(lease.grant.leaseId, lease)
-    self:changeCounts(lease, -1)
+self.known[lease.grant.leaseId] = false
+local ____self_dropped_2 = self.dropped
+____self_dropped_2[#____self_dropped_2 + 1] = lease
+self:move(lease.grant.leaseId, lease)
+self:changeCounts(lease, -1)
 end
 function LeaseStore.prototype.move(self, leaseId, lease)
-    if self.moved[leaseId] == nil then
-        self.movedCount = self.movedCount + 1
-    end
-    self.moved[leaseId] = lease
+if self.moved[leaseId] == nil then
+self.movedCount = self.movedCount + 1
+end
+self.moved[leaseId] = lease
 end
 function LeaseStore.prototype.countOf(self, key)
-    local known = self.counts[key]
-    if known ~= nil then
-        return known
-    end
-    local stored = tonumber(redis.call(
-        "ZCOUNT",
-        self.prefix .. key,
-        "(" .. ____exports.score(self.nowMs),
-        "+inf"
-    )) or 0
-    self.counts[key] = stored
-    return stored
+local known = self.counts[key]
+if known ~= nil then
+return known
+end
+local stored = tonumber(redis.call(
+"ZCOUNT",
+self.prefix .. key,
+"(" .. ____exports.score(self.nowMs),
+"+inf"
+)) or 0
+self.counts[key] = stored
+return stored
 end
 function LeaseStore.prototype.changeCounts(self, lease, by)
-    for ____, key in ipairs({
-        LEASES_KEY,
-        sourceLeasesKey(lease.grant.source)
-    }) do
-        self.counts[key] = self:countOf(key) + by
-    end
+local own = self.sourceKeys[lease.grant.source]
+self.counts[LEASES_KEY] = self:countOf(LEASES_KEY) + by
+self.counts[own] = self:countOf(own) + by
 end
 function LeaseStore.prototype.nextOf(self, key, source)
-    local next = nil
-    local stored = redis.call(
-        "ZRANGEBYSCORE",
-        self.prefix .. key,
-        "(" .. ____exports.score(self.nowMs),
-        "+inf",
-        "WITHSCORES",
-        "LIMIT",
-        0,
-        self.movedCount + 1
-    )
-    do
-        local at = 0
-        while at < #stored do
-            do
-                local __continue49
-                repeat
-                    if self.moved[stored[at + 1]] ~= nil then
-                        __continue49 = true
-                        break
-                    end
-                    next = tonumber(stored[at + 1 + 1]) or nil
-                    break
-                until true
-                if not __continue49 then
-                    break
-                end
-            end
-            at = at + 2
-        end
-    end
-    for leaseId in pairs(self.moved) do
-        do
-            local __continue51
-            repeat
-                local lease = self.known[leaseId]
-                if lease == false or source ~= "" and lease.grant.source ~= source then
-                    __continue51 = true
-                    break
-                end
-                if next == nil or lease.expiresAtMs < next then
-                    next = lease.expiresAtMs
-                end
-                __continue51 = true
-            until true
-            if not __continue51 then
-                break
-            end
-        end
-    end
-    return next
+local next = nil
+local stored = redis.call(
+"ZRANGEBYSCORE",
+self.prefix .. key,
+"(" .. ____exports.score(self.nowMs),
+"+inf",
+"WITHSCORES",
+"LIMIT",
+0,
+self.movedCount + 1
+)
+do
+local at = 0
+while at < #stored do
+do
+local __continue56
+repeat
+if self.moved[stored[at + 1]] ~= nil then
+__continue56 = true
+break
 end
+next = tonumber(stored[at + 1 + 1]) or nil
+break
+until true
+if not __continue56 then
+break
+end
+end
+at = at + 2
+end
+end
+for leaseId in pairs(self.moved) do
+do
+local __continue58
+repeat
+local lease = self.known[leaseId]
+if lease == false or source ~= "" and lease.grant.source ~= source then
+__continue58 = true
+break
+end
+if next == nil or lease.expiresAtMs < next then
+next = lease.expiresAtMs
+end
+__continue58 = true
+until true
+if not __continue58 then
+break
+end
+end
+end
+return next
+end
+MOST_ARGUMENTS = 1000
 return ____exports
- end,
+end,
 ["size-store"] = function(...) 
 local ____lualib = require("lualib_bundle")
 local __TS__Class = ____lualib.__TS__Class
+local __TS__New = ____lualib.__TS__New
 local ____exports = {}
-local makeRoom, fieldOf, MOST_RECORDS
+local packedRecord, makeRoom, MOST_RECORDS, SizeBook
 local ____keys_2Ejs = require("keys")
 local SIZES_KEY = ____keys_2Ejs.SIZES_KEY
-function makeRoom(key)
-    if (tonumber(redis.call("HLEN", key)) or 0) < MOST_RECORDS then
-        return
-    end
-    local any = unpack(
-        redis.call("HRANDFIELD", key, 1),
-        1,
-        1
-    )
-    if any ~= nil then
-        redis.call("HDEL", key, any)
-    end
+function packedRecord(____bindingPattern0)
+local outDeviation
+local inDeviation
+local outTokens
+local inRatio
+local samples
+samples = ____bindingPattern0.samples
+inRatio = ____bindingPattern0.inRatio
+outTokens = ____bindingPattern0.outTokens
+inDeviation = ____bindingPattern0.inDeviation
+outDeviation = ____bindingPattern0.outDeviation
+return cmsgpack.pack({
+samples,
+inRatio,
+outTokens,
+inDeviation,
+outDeviation
+})
 end
-function fieldOf(model, tag)
-    return redis.sha1hex((model .. "\\n") .. tag)
+function makeRoom(key)
+if (tonumber(redis.call("HLEN", key)) or 0) < MOST_RECORDS then
+return
+end
+local any = unpack(
+redis.call("HRANDFIELD", key, 1),
+1,
+1
+)
+if any ~= nil then
+redis.call("HDEL", key, any)
+end
 end
 MOST_RECORDS = 4096
 ____exports.SizeStore = __TS__Class()
 local SizeStore = ____exports.SizeStore
 SizeStore.name = "SizeStore"
 function SizeStore.prototype.____constructor(self, prefix)
-    self.prefix = prefix
-    self.known = {}
-    self.packed = {}
-    self.absent = {}
+self.prefix = prefix
+self.books = {}
 end
 function SizeStore.prototype.bookOf(self, model)
-    return {
-        get = function(____, tag) return self:get(fieldOf(model, tag)) end,
-        add = function(____, tag, record)
-            self.known[fieldOf(model, tag)] = record
-        end
-    }
+local book = __TS__New(SizeBook, self.prefix .. SIZES_KEY, model)
+local ____self_books_0 = self.books
+____self_books_0[#____self_books_0 + 1] = book
+return book
 end
 function SizeStore.prototype.save(self, ttlMs)
-    local key = self.prefix .. SIZES_KEY
-    for field in pairs(self.known) do
-        do
-            local __continue7
-            repeat
-                local record = self.known[field]
-                local packed = cmsgpack.pack({
-                    record.samples,
-                    record.inRatio,
-                    record.outTokens,
-                    record.inDeviation,
-                    record.outDeviation
-                })
-                if packed == self.packed[field] then
-                    __continue7 = true
-                    break
-                end
-                if self.absent[field] == true then
-                    makeRoom(key)
-                end
-                redis.call("HSET", key, field, packed)
-                redis.call("PEXPIRE", key, ttlMs)
-                __continue7 = true
-            until true
-            if not __continue7 then
-                break
-            end
-        end
-    end
+for ____, book in ipairs(self.books) do
+book:save(ttlMs)
 end
-function SizeStore.prototype.get(self, field)
-    local known = self.known[field]
-    if known ~= nil or self.absent[field] == true then
-        return known
-    end
-    local packed = redis.call("HGET", self.prefix .. SIZES_KEY, field)
-    if type(packed) ~= "string" then
-        self.absent[field] = true
-        return nil
-    end
-    local samples, inRatio, outTokens, inDeviation, outDeviation = unpack(
-        cmsgpack.unpack(packed),
-        1,
-        5
-    )
-    local record = {
-        samples = samples,
-        inRatio = inRatio,
-        outTokens = outTokens,
-        inDeviation = inDeviation,
-        outDeviation = outDeviation
-    }
-    self.known[field] = record
-    self.packed[field] = packed
-    return record
+end
+SizeBook = __TS__Class()
+SizeBook.name = "SizeBook"
+function SizeBook.prototype.____constructor(self, key, model)
+self.key = key
+self.model = model
+self.known = {}
+self.packed = {}
+end
+function SizeBook.prototype.get(self, tag)
+local known = self.known[tag]
+if known == nil then
+known = self:read(tag)
+self.known[tag] = known
+end
+local ____temp_1
+if known == false then
+____temp_1 = nil
+else
+____temp_1 = known
+end
+return ____temp_1
+end
+function SizeBook.prototype.add(self, tag, record)
+self.known[tag] = record
+end
+function SizeBook.prototype.save(self, ttlMs)
+for tag in pairs(self.known) do
+do
+local __continue12
+repeat
+local record = self.known[tag]
+if record == false then
+__continue12 = true
+break
+end
+local packed = packedRecord(record)
+if packed == self.packed[tag] then
+__continue12 = true
+break
+end
+if self.packed[tag] == nil then
+makeRoom(self.key)
+end
+redis.call(
+"HSET",
+self.key,
+self:fieldOf(tag),
+packed
+)
+redis.call("PEXPIRE", self.key, ttlMs)
+__continue12 = true
+until true
+if not __continue12 then
+break
+end
+end
+end
+end
+function SizeBook.prototype.read(self, tag)
+local packed = redis.call(
+"HGET",
+self.key,
+self:fieldOf(tag)
+)
+if type(packed) ~= "string" then
+return false
+end
+local samples, inRatio, outTokens, inDeviation, outDeviation = unpack(
+cmsgpack.unpack(packed),
+1,
+5
+)
+if outDeviation == nil then
+return false
+end
+self.packed[tag] = packed
+return {
+samples = samples,
+inRatio = inRatio,
+outTokens = outTokens,
+inDeviation = inDeviation,
+outDeviation = outDeviation
+}
+end
+function SizeBook.prototype.fieldOf(self, tag)
+return redis.sha1hex((self.model .. "\\n") .. tag)
 end
 return ____exports
- end,
+end,
 ["worker-store"] = function(...) 
 local ____lualib = require("lualib_bundle")
 local Map = ____lualib.Map
@@ -5460,70 +5862,70 @@ local packedWorker
 local ____keys_2Ejs = require("keys")
 local WORKERS_KEY = ____keys_2Ejs.WORKERS_KEY
 function packedWorker(____bindingPattern0)
-    local lastVisitMs
-    local priority
-    local waiting
-    local virtualTime
-    virtualTime = ____bindingPattern0.virtualTime
-    waiting = ____bindingPattern0.waiting
-    priority = ____bindingPattern0.priority
-    lastVisitMs = ____bindingPattern0.lastVisitMs
-    return cmsgpack.pack({virtualTime, waiting, priority, lastVisitMs})
+local lastVisitMs
+local priority
+local waiting
+local virtualTime
+virtualTime = ____bindingPattern0.virtualTime
+waiting = ____bindingPattern0.waiting
+priority = ____bindingPattern0.priority
+lastVisitMs = ____bindingPattern0.lastVisitMs
+return cmsgpack.pack({virtualTime, waiting, priority, lastVisitMs})
 end
 function ____exports.loadWorkers(prefix, packed)
-    local book = __TS__New(Map)
-    local stored = redis.call("HGETALL", prefix .. WORKERS_KEY)
-    do
-        local at = 0
-        while at < #stored do
-            local name = stored[at + 1]
-            local text = stored[at + 1 + 1]
-            local virtualTime, waiting, priority, lastVisitMs = unpack(
-                cmsgpack.unpack(text),
-                1,
-                4
-            )
-            book:set(name, {virtualTime = virtualTime, waiting = waiting, priority = priority, lastVisitMs = lastVisitMs})
-            packed[name] = text
-            at = at + 2
-        end
-    end
-    return book
+local book = __TS__New(Map)
+local stored = redis.call("HGETALL", prefix .. WORKERS_KEY)
+do
+local at = 0
+while at < #stored do
+local name = stored[at + 1]
+local text = stored[at + 1 + 1]
+local virtualTime, waiting, priority, lastVisitMs = unpack(
+cmsgpack.unpack(text),
+1,
+4
+)
+book:set(name, {virtualTime = virtualTime, waiting = waiting, priority = priority, lastVisitMs = lastVisitMs})
+packed[name] = text
+at = at + 2
+end
+end
+return book
 end
 function ____exports.saveWorkers(prefix, book, packed, ttlMs)
-    local key = prefix .. WORKERS_KEY
-    local hasChanged = false
-    for ____, ____value in __TS__Iterator(book) do
-        local name = ____value[1]
-        local worker = ____value[2]
-        do
-            local __continue6
-            repeat
-                local text = packedWorker(worker)
-                if text == packed[name] then
-                    __continue6 = true
-                    break
-                end
-                redis.call("HSET", key, name, text)
-                hasChanged = true
-                __continue6 = true
-            until true
-            if not __continue6 then
-                break
-            end
-        end
-    end
-    for name in pairs(packed) do
-        if not book:has(name) then
-            redis.call("HDEL", key, name)
-        end
-    end
-    if hasChanged then
-        redis.call("PEXPIRE", key, ttlMs)
-    end
+local key = prefix .. WORKERS_KEY
+local hasChanged = false
+for ____, ____value in __TS__Iterator(book) do
+local name = ____value[1]
+local worker = ____value[2]
+do
+local __continue6
+repeat
+local text = packedWorker(worker)
+if text == packed[name] then
+__continue6 = true
+break
+end
+redis.call("HSET", key, name, text)
+hasChanged = true
+__continue6 = true
+until true
+if not __continue6 then
+break
+end
+end
+end
+for name in pairs(packed) do
+if not book:has(name) then
+redis.call("HDEL", key, name)
+end
+end
+if hasChanged then
+redis.call("PEXPIRE", key, ttlMs)
+end
 end
 return ____exports
- end,
+end,
 }
 local ____entry = require("main", ...)
 return ____entry.answer

@@ -25,14 +25,19 @@ export function neverCut(): CubicRecord {
   return { wMax: 0, cutAtMs: 0, kMs: K_MIN_MS };
 }
 
-/** The level at this moment, without floor and cap. Infinity when never cut. `linearPerS`: least growth. */
+/**
+ * The level at this moment, without floor and cap. Infinity when never cut. `linearPerS`: least growth; up to the plateau
+ * it waits there for the curve, or a small level would be above what failed long before `kMs` is over.
+ */
 export function cubicValue(c: CubicRecord, nowMs: number, linearPerS: number): number {
   if (c.wMax === 0) return Infinity;
   const sinceMs = Math.max(0, nowMs - c.cutAtMs);
   const x = (sinceMs - c.kMs) / c.kMs;
   const g = x < 0 ? x * x * x : x + x * x * x;
   const cubic = PLATEAU * c.wMax * (1 + (1 - BETA) * g);
-  return Math.max(cubic, BETA * c.wMax + (linearPerS * sinceMs) / 1_000);
+  const back = Math.min(BETA * c.wMax + (linearPerS * sinceMs) / 1_000, PLATEAU * c.wMax);
+  const beyond = (linearPerS * Math.max(0, sinceMs - c.kMs)) / 1_000;
+  return Math.max(cubic, back + beyond);
 }
 
 /**
@@ -46,8 +51,14 @@ export function cut(c: CubicRecord, level: number, nowMs: number, newsMs = 0): v
   } else {
     const isStable = Math.abs(level - c.wMax) < STABLE_SHARE * c.wMax;
     c.kMs = isStable ? Math.max(c.kMs, Math.min(K_GROWTH * c.kMs, K_MAX_MS)) : K_MIN_MS;
-    c.wMax = level < PLATEAU * c.wMax ? (level * (1 + BETA)) / 2 : level;
+    c.wMax = level;
   }
   c.kMs = Math.max(c.kMs, NEWS_PER_K * newsMs);
   c.cutAtMs = nowMs;
+}
+
+/** As if the last cut had been one from this level, and its time were over. */
+export function resume(c: CubicRecord, level: number, nowMs: number): void {
+  c.wMax = level;
+  c.cutAtMs = nowMs - c.kMs;
 }

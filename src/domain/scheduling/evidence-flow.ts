@@ -1,12 +1,13 @@
 import { applyOutcome, passProbe, trip } from "../breaker.js";
-import { coolDown, endCooldown } from "../cooldown.js";
+import { coolDown, endCooldown, isOfLastWave } from "../cooldown.js";
 import type { Lease } from "../leases.js";
 import type { SeededRandom } from "../random.js";
 import type { ScopeState, SourceState } from "../scope-state.js";
 import type { Settle, Verdict } from "../tick.js";
 import { addEvidence, type EvidenceKind, isMostlyHanging, restartEvidence } from "./evidence.js";
+import { noteRefused } from "./goodput.js";
 import { learnFirstToken } from "./learning.js";
-import { cutFor, emptyBurst } from "./pacer.js";
+import { cutFor, cutForHang, emptyBurst } from "./pacer.js";
 import { poolOf } from "./pool.js";
 
 /** How the end of an attempt, or its silence, reaches breaker and evidence score (spec 10 §4). */
@@ -29,8 +30,9 @@ export function coolAfter(
   if (s.rateLimited === undefined) return false;
   // Without a success since the last one it says nothing new of the rate: the source lets nobody through, and the cooldown
   // alone grows. Cut after cut, minutes of refusals would leave a rate that takes hours to grow back.
-  const isNews = cooldown.limitedInARow === 0;
-  coolDown(cooldown, nowMs, s.retryAfterMs, random);
+  const isNews = cooldown.limitedInARow === 0 || isOfLastWave(cooldown, lease.startedAtMs);
+  coolDown(cooldown, nowMs, lease.startedAtMs, s.retryAfterMs, random);
+  noteRefused(pacer.goodput);
   if (!state.scheduling.pacer) return true;
   if (isNews) cutFor(pacer, config, s.rateLimited, lease, nowMs);
   emptyBurst(pacer, config, cooldown.coolUntilMs, nowMs);
@@ -67,8 +69,9 @@ export function applyAttempt(
 /** A server of which nobody said how much it bears, and which lets calls hang, has too many. */
 function relieve(state: ScopeState, { pacer, config, health }: SourceState, lease: Lease, nowMs: number): void {
   if (!state.scheduling.pacer || config.maxConcurrency > 0) return;
-  const { startedAtMs, inflight } = lease;
-  cutFor(pacer, config, "concurrency", { startedAtMs, inflight, newsMs: health.durationMs }, nowMs);
+  // Where nothing is answered any more, fewer calls don't help; cut after cut, it would take minutes to come back.
+  if (pacer.window.wMax !== 0 && health.lastSuccessMs < pacer.window.cutAtMs) return;
+  cutForHang(pacer, config, lease, health.durationMs, nowMs);
 }
 
 /** What the attempt says of its source; null = nothing, or it was said when its first token was overdue. */

@@ -1,4 +1,4 @@
-import { type HealthRecord, successShare } from "./health.js";
+import type { HealthRecord } from "./health.js";
 
 /** How long an attempt, and a success, are expected to take (spec 10 §5). */
 
@@ -31,7 +31,6 @@ export function isMeasured(h: HealthRecord, nowMs: number): boolean {
 }
 
 /** E: with the failures that are to be expected before the success, and the wait before the start. */
-export function successTimeMs(h: HealthRecord, timeMs: number, waitMs: number, nowMs: number): number {
-  const good = successShare(h, nowMs);
+export function successTimeMs(h: HealthRecord, good: number, timeMs: number, waitMs: number): number {
   return timeMs + ((1 - good) / good) * Math.max(h.failMs, timeMs) + waitMs;
 }

@@ -1,9 +1,8 @@
 import { decayFactor } from "./decay.js";
 
 /**
- * What a source was seen to bear: the best rate of answers lately. Refusals that come at any rate (a provider under others'
- * load that turns away one call in twenty) would cut a rate down to nothing, because no cut makes them fewer; so no cut goes
- * far below this. Where much of what is let through is refused, the source has changed and the memory is void.
+ * What a source was seen to bear: the best rate of answers lately. No cut goes far below this, however refusals come.
+ * Where much of what is let through is refused, the source has changed and the memory is void.
  */
 export interface GoodputRecord {
   /** Answers, older ones weighing less; 0 answers since `firstAtMs`. */
@@ -17,10 +16,11 @@ export interface GoodputRecord {
   refused: number;
 }
 
-const AVERAGE_HALF_LIFE_MS = 7_000;
-const LEAST_SPAN_MS = 1_000;
+const AVERAGE_HALF_LIFE_MS = 20_000;
+/** A provider's bucket lets a burst pass that it would not bear for long. */
+const LEAST_SPAN_MS = 60_000;
 const MEMORY_HALF_LIFE_MS = 600_000;
-const FLOOR_SHARE = 0.7;
+const FLOOR_SHARE = 0.5;
 const LEAST_REFUSED = 3;
 const CHANGED_SHARE = 0.25;
 /** Counts are halved here, so that old ones weigh less. */

@@ -33,6 +33,17 @@ describe("cubic", () => {
     expect(cubicValue(c, 1_000 + 2 * c.kMs, 0)).toBeGreaterThan(100);
   });
 
+  test("the least growth waits at the plateau until the curve is over, then goes on from there", () => {
+    const c = neverCut();
+    for (let n = 0; n < 6; n += 1) cut(c, 19, 0);
+    expect(c.kMs).toBe(120_000);
+    expect(cubicValue(c, 10_000, 0.1)).toBeCloseTo(17.15, 6);
+    expect(cubicValue(c, 110_000, 0.1)).toBeLessThanOrEqual(0.98 * 19);
+    const low = neverCut();
+    cut(low, 1, 0);
+    expect(cubicValue(low, 60_000, 0.1)).toBeCloseTo(0.98 + 4, 6);
+  });
+
   test("grows no faster than news of the new level can come", () => {
     const quick = neverCut();
     const slow = neverCut();

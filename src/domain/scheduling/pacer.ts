@@ -2,7 +2,8 @@ import { requestRate, type SmoothRate, smoothTake, smoothWaitMs } from "../gates
 import type { LimitConfig } from "../source.js";
 import type { RateLimitDimension, UpstreamLimits } from "../upstream-limits.js";
 import { type CubicRecord, cubicValue, cut, neverCut } from "./cubic.js";
-import { type GoodputRecord, newGoodput, noteLetThrough, noteRefused, rateFloor, windowFloor } from "./goodput.js";
+import { type GoodputRecord, newGoodput, noteLetThrough, rateFloor, windowFloor } from "./goodput.js";
+import { forgetNoise, hearRefusal, type NoiseRecord, noNoise, noteCut } from "./noise.js";
 
 /**
  * What a source bears, learned from its 429s and headers (spec 10 §3): two controllers, one for calls in flight (W), one
@@ -11,6 +12,8 @@ import { type GoodputRecord, newGoodput, noteLetThrough, noteRefused, rateFloor,
 export interface PacerRecord {
   readonly window: CubicRecord;
   readonly rate: CubicRecord;
+  readonly windowNoise: NoiseRecord;
+  readonly rateNoise: NoiseRecord;
   readonly goodput: GoodputRecord;
   /** What an attempt takes on average; 0 = unknown. */
   attemptMs: number;
@@ -24,6 +27,8 @@ export interface PacerRecord {
   learnedRpm: number;
   learnedTpm: number;
   firstAdmittedMs: number;
+  /** Requests since ever. */
+  admitted: number;
   /** Admitted requests in this and the last stretch of 10 s. */
   bucket: number;
   bucketCount: number;
@@ -53,6 +58,8 @@ export function newPacer(): PacerRecord {
   return {
     window: neverCut(),
     rate: neverCut(),
+    windowNoise: noNoise(),
+    rateNoise: noNoise(),
     goodput: newGoodput(),
     attemptMs: 0,
     startWindow: START_WINDOW,
@@ -61,6 +68,7 @@ export function newPacer(): PacerRecord {
     learnedRpm: NO_LIMIT,
     learnedTpm: NO_LIMIT,
     firstAdmittedMs: -1,
+    admitted: 0,
     bucket: -1,
     bucketCount: 0,
     earlierCount: 0,
@@ -124,6 +132,7 @@ function countAdmitted(p: PacerRecord, nowMs: number): void {
   rollBuckets(p, nowMs);
   if (p.firstAdmittedMs < 0) p.firstAdmittedMs = nowMs;
   p.bucketCount += 1;
+  p.admitted += 1;
 }
 
 function rollBuckets(p: PacerRecord, nowMs: number): void {
@@ -148,13 +157,11 @@ export interface PacedAttempt {
   readonly startedAtMs: number;
   /** In flight when it was sent, itself included. */
   readonly inflight: number;
-  /** What an attempt on this source takes; 0 = unknown. */
-  readonly newsMs?: number;
 }
 
 /**
  * Cuts what the 429 named, both when it named nothing. Only an attempt that started after the last cut may cut again:
- * one congestion, one cut. Returns whether anything was cut.
+ * one congestion, one cut; and none where cuts turned out to change nothing. Returns whether anything was cut.
  */
 export function cutFor(
   p: PacerRecord,
@@ -163,27 +170,53 @@ export function cutFor(
   attempt: PacedAttempt,
   nowMs: number,
 ): boolean {
-  noteRefused(p.goodput);
   let hasCut = false;
-  if (dimension !== "concurrency") hasCut = cutRate(p, limits, attempt, nowMs);
+  if (dimension !== "concurrency") hasCut = cutRateFor(p, limits, attempt, nowMs);
   // Of a window that was hardly used nobody can say that it was too wide.
   const mayBeWindow = dimension === "unknown" && attempt.inflight * 2 >= pacedWindow(p, limits, nowMs);
-  if (dimension === "concurrency" || mayBeWindow) hasCut = cutWindow(p, limits, attempt, nowMs) || hasCut;
+  if (dimension === "concurrency" || mayBeWindow) hasCut = cutWindowFor(p, limits, attempt, nowMs) || hasCut;
   return hasCut;
 }
 
-function cutRate(p: PacerRecord, limits: LimitConfig, attempt: PacedAttempt, nowMs: number): boolean {
-  if (isStale(p.rate, attempt) || nowMs - p.firstAdmittedMs < LEAST_KNOWN_MS) return false;
-  const measured = Math.max(MEASURED_MARGIN * measuredRate(p, nowMs), LEAST_MEASURED_PER_S);
-  cut(p.rate, Math.min(pacedRate(p, limits, nowMs), measured), nowMs);
-  p.rateToleranceMs = intervalOf(p, limits, nowMs).toleranceMs;
+function cutRateFor(p: PacerRecord, limits: LimitConfig, attempt: PacedAttempt, nowMs: number): boolean {
+  if (!mayCutRate(p, attempt, nowMs) || hearRefusal(p.rateNoise, p.rate, p.admitted, p.attemptMs, nowMs)) return false;
+  cutRate(p, limits, nowMs);
+  noteCut(p.rateNoise, p.rate.wMax);
   return true;
 }
 
-function cutWindow(p: PacerRecord, limits: LimitConfig, attempt: PacedAttempt, nowMs: number): boolean {
+function mayCutRate(p: PacerRecord, attempt: PacedAttempt, nowMs: number): boolean {
+  return !isStale(p.rate, attempt) && nowMs - p.firstAdmittedMs >= LEAST_KNOWN_MS;
+}
+
+function cutRate(p: PacerRecord, limits: LimitConfig, nowMs: number): void {
+  const measured = Math.max(MEASURED_MARGIN * measuredRate(p, nowMs), LEAST_MEASURED_PER_S);
+  cut(p.rate, Math.min(pacedRate(p, limits, nowMs), measured), nowMs);
+  p.rateToleranceMs = intervalOf(p, limits, nowMs).toleranceMs;
+}
+
+function cutWindowFor(p: PacerRecord, limits: LimitConfig, attempt: PacedAttempt, nowMs: number): boolean {
   if (isStale(p.window, attempt)) return false;
-  cutWindowTo(p, Math.min(pacedWindow(p, limits, nowMs), attempt.inflight), nowMs, attempt.newsMs);
+  if (hearRefusal(p.windowNoise, p.window, p.admitted, p.attemptMs, nowMs)) return false;
+  cut(p.window, windowLevel(p, limits, attempt, nowMs), nowMs);
+  noteCut(p.windowNoise, p.window.wMax);
   return true;
+}
+
+function windowLevel(p: PacerRecord, limits: LimitConfig, attempt: PacedAttempt, nowMs: number): number {
+  return Math.max(1, Math.min(pacedWindow(p, limits, nowMs), attempt.inflight));
+}
+
+/** A server of which nobody said how much it bears lets this attempt hang. `newsMs` = what an attempt takes; 0 = unknown. */
+export function cutForHang(
+  p: PacerRecord,
+  limits: LimitConfig,
+  attempt: PacedAttempt,
+  newsMs: number,
+  nowMs: number,
+): void {
+  if (isStale(p.window, attempt)) return;
+  cutWindowTo(p, windowLevel(p, limits, attempt, nowMs), nowMs, newsMs);
 }
 
 /** It was sent before the last cut: it says nothing of the new level. */
@@ -194,6 +227,7 @@ export function isStale(c: CubicRecord, attempt: Pick<PacedAttempt, "startedAtMs
 /** For the gradient guard, which knows the level itself. */
 export function cutWindowTo(p: PacerRecord, level: number, nowMs: number, newsMs = 0): void {
   cut(p.window, Math.max(1, level), nowMs, newsMs);
+  forgetNoise(p.windowNoise);
 }
 
 /** A success of a source whose concurrency nobody configured. */
@@ -233,9 +267,11 @@ export function cutEarly(
   const { remainingRequests, remainingTokens } = told;
   const tpm = lowerLimit(limits.tpm, p.learnedTpm);
   const isShortOfTokens = remainingTokens !== undefined && tpm > 0 && remainingTokens < EARLY_TOKENS_S * (tpm / 60);
-  if (isShortOfTokens) return cutRate(p, limits, attempt, nowMs);
-  if (remainingRequests === undefined) return false;
   const rate = pacedRate(p, limits, nowMs);
-  if (rate === Infinity || remainingRequests >= EARLY_REQUESTS_S * rate) return false;
-  return cutRate(p, limits, attempt, nowMs);
+  const isShortOfRequests =
+    remainingRequests !== undefined && rate !== Infinity && remainingRequests < EARLY_REQUESTS_S * rate;
+  if (!(isShortOfTokens || isShortOfRequests) || !mayCutRate(p, attempt, nowMs)) return false;
+  cutRate(p, limits, nowMs);
+  forgetNoise(p.rateNoise);
+  return true;
 }

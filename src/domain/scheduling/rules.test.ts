@@ -102,10 +102,12 @@ describe("health", () => {
     expect(attemptTimeMs(h, { ttftMs: 500, tpotMs: 10 }, 100)).toBe(1_500);
     noteSuccess(h, 100, 20, 0);
     expect(attemptTimeMs(h, { ttftMs: 500, tpotMs: 10 }, 100)).toBe(2_500);
-    const good = successTimeMs(h, 2_500, 0, 0);
+    const good = successTimeMs(h, successShare(h, 0), 2_500, 0);
     noteFailure(h, 60_000, 0);
-    expect(successTimeMs(h, 2_500, 0, 0)).toBeGreaterThan(2 * good);
-    expect(successTimeMs(h, 2_500, 700, 0)).toBeCloseTo(successTimeMs(h, 2_500, 0, 0) + 700);
+    expect(successTimeMs(h, successShare(h, 0), 2_500, 0)).toBeGreaterThan(2 * good);
+    expect(successTimeMs(h, successShare(h, 0), 2_500, 700)).toBeCloseTo(
+      successTimeMs(h, successShare(h, 0), 2_500, 0) + 700,
+    );
   });
 });
 

@@ -1,149 +1,233 @@
+import type { GateRecord } from "../../../domain/gates/gate.js";
+import type { CubicRecord } from "../../../domain/scheduling/cubic.js";
+import type { NoiseRecord } from "../../../domain/scheduling/noise.js";
 import type { ScopeState, SourceState } from "../../../domain/scope-state.js";
 
 /**
- * How the state of a source is packed: the fields of its parts, one after the other, behind the version of this layout.
- * A test holds this list against a fresh state, so that no rule can remember something that is lost between two ticks.
+ * How state is packed: one list of plain values behind the version of this layout. Each pair of functions names the same
+ * fields in the same order; a test fills every field there is and looks for it again, so that no rule can remember something
+ * that is lost between two ticks. Spelled out, because this runs for every source in every tick.
  */
 export const LAYOUT_VERSION = 2;
 
-type Part = readonly [name: string, fields: readonly string[]];
+export type Values = (string | number | boolean)[];
+/** What a list holds where a field of any type is read. */
+// biome-ignore lint/suspicious/noExplicitAny: the types of the fields are the test's to prove.
+type Packed = any[];
 
-const CUBIC = ["wMax", "cutAtMs", "kMs"];
+const GATE_FIELDS = 6;
+const CUBIC_FIELDS = 3;
+const NOISE_FIELDS = 7;
 
-/** Parts inside of a part come with a dot. */
-export const SOURCE_PARTS: readonly Part[] = [
-  ["gates", ["windowId", "windowRequests", "windowTokens", "requestTatMs", "tokenTatMs", "newestGrant"]],
-  [
-    "breaker",
-    [
-      "state",
-      "epoch",
-      "openUntilMs",
-      "trips",
-      "closedAtMs",
-      "consecutiveFailures",
-      "dead",
-      "deadInARow",
-      "probeLease",
-      "probesLeft",
-    ],
-  ],
-  ["cooldown", ["coolUntilMs", "limitedInARow", "nextGrantMs"]],
-  [
-    "pacer",
-    [
-      "attemptMs",
-      "startWindow",
-      "rateTatMs",
-      "rateToleranceMs",
-      "learnedRpm",
-      "learnedTpm",
-      "firstAdmittedMs",
-      "bucket",
-      "bucketCount",
-      "earlierCount",
-    ],
-  ],
-  ["pacer.window", CUBIC],
-  ["pacer.rate", CUBIC],
-  ["pacer.goodput", ["weight", "atMs", "firstAtMs", "bestPerS", "bestAtMs", "granted", "refused"]],
-  ["gradient", ["baseMs", "baseAtMs"]],
-  ["evidence", ["score", "atMs", "fails", "hangs"]],
-  ["health", ["successes", "failures", "atMs", "ttftMs", "tpotMs", "failMs", "durationMs", "samples", "lastSuccessMs"]],
-  ["", ["reclosedAtMs", "turns", "lastGrant"]],
-];
-
-export const BUCKET_FIELDS = ["index", "successes", "failures"] as const;
-
-/** Of the scope as a whole. */
-export const SCOPE_PARTS: readonly Part[] = [
-  ["globalGates", ["windowId", "windowRequests", "windowTokens", "requestTatMs", "tokenTatMs", "newestGrant"]],
-  ["budgets", ["retryTokens", "hedgeTokens"]],
-  [
-    "",
-    [
-      "retriesInFlight",
-      "meanTokens",
-      "meanPromptTokens",
-      "grantsOfUpperClass",
-      "turnFloor",
-      "grantCount",
-      "lastProgressMs",
-    ],
-  ],
-];
-
-export const POOL_FIELDS = ["measuredAtMs", "ttftMs", "tpotMs", "failShare"] as const;
-
-type Field = string | number | boolean;
-type Record_ = Record<string, Field>;
-
-/** The part of a state that a name such as `pacer.window` stands for. */
-export function partOf(state: object, name: string): Record_ {
-  let part = state as Record<string, unknown>;
-  if (name === "") return part as Record_;
-  for (const step of name.split(".")) part = part[step] as Record<string, unknown>;
-  return part as Record_;
+function addGates(values: Values, g: GateRecord): void {
+  values.push(g.windowId, g.windowRequests, g.windowTokens, g.requestTatMs, g.tokenTatMs, g.newestGrant);
 }
 
-/** The fields of a state in their order, behind the version. */
-export function flatten(state: object, parts: readonly Part[]): Field[] {
-  const values: Field[] = [LAYOUT_VERSION];
-  for (const [name, fields] of parts) {
-    const part = partOf(state, name);
-    for (const field of fields) values.push(part[field]!);
-  }
-  return values;
+function readGates(g: GateRecord, v: Packed, at: number): number {
+  g.windowId = v[at];
+  g.windowRequests = v[at + 1];
+  g.windowTokens = v[at + 2];
+  g.requestTatMs = v[at + 3];
+  g.tokenTatMs = v[at + 4];
+  g.newestGrant = v[at + 5];
+  return at + GATE_FIELDS;
 }
 
-/** Puts packed values back. Returns how many there were. */
-export function restore(state: object, parts: readonly Part[], values: readonly Field[]): number {
-  let at = 1;
-  for (const [name, fields] of parts) {
-    const part = partOf(state, name);
-    for (const field of fields) {
-      part[field] = values[at]!;
-      at += 1;
-    }
-  }
-  return at;
+function readCubic(c: CubicRecord, v: Packed, at: number): number {
+  c.wMax = v[at];
+  c.cutAtMs = v[at + 1];
+  c.kMs = v[at + 2];
+  return at + CUBIC_FIELDS;
 }
 
-/** The pool's medians stand behind the fields while they are known: a tick must not see other ones than the last did. */
-export function flattenScope(state: ScopeState): Field[] {
-  const values = flatten(state, SCOPE_PARTS);
-  const { pool } = state;
-  if (pool !== null) for (const field of POOL_FIELDS) values.push(pool[field]);
-  return values;
+function addNoise(values: Values, n: NoiseRecord): void {
+  values.push(n.vainCuts, n.fullLevel, n.attempts, n.refusals, n.usualGap, n.heardAttempts, n.heardAtMs);
 }
 
-export function restoreScope(state: ScopeState, values: readonly Field[]): void {
-  const at = restore(state, SCOPE_PARTS, values);
-  if (values.length <= at) return;
-  const [measuredAtMs, ttftMs, tpotMs, failShare] = values.slice(at) as [number, number, number, number];
-  state.pool = { measuredAtMs, ttftMs, tpotMs, failShare };
+function readNoise(n: NoiseRecord, v: Packed, at: number): number {
+  n.vainCuts = v[at];
+  n.fullLevel = v[at + 1];
+  n.attempts = v[at + 2];
+  n.refusals = v[at + 3];
+  n.usualGap = v[at + 4];
+  n.heardAttempts = v[at + 5];
+  n.heardAtMs = v[at + 6];
+  return at + NOISE_FIELDS;
 }
 
-/** Buckets and samples stand behind the fields, the last error at the very end. */
-export function flattenSource(source: SourceState): Field[] {
-  const values = flatten(source, SOURCE_PARTS);
-  for (const bucket of source.breaker.buckets) values.push(bucket.index, bucket.successes, bucket.failures);
-  values.push(source.gradient.samples.length);
-  for (const sample of source.gradient.samples) values.push(sample);
+export function flattenSource(source: SourceState): Values {
+  const { gates, breaker, cooldown, pacer, gradient, evidence, health } = source;
+  const { window, rate, goodput } = pacer;
+  const values: Values = [
+    LAYOUT_VERSION,
+    breaker.state,
+    breaker.epoch,
+    breaker.openUntilMs,
+    breaker.trips,
+    breaker.closedAtMs,
+    breaker.consecutiveFailures,
+    breaker.dead,
+    breaker.deadInARow,
+    breaker.probeLease,
+    breaker.probesLeft,
+    cooldown.coolUntilMs,
+    cooldown.limitedInARow,
+    cooldown.nextGrantMs,
+    pacer.attemptMs,
+    pacer.startWindow,
+    pacer.rateTatMs,
+    pacer.rateToleranceMs,
+    pacer.learnedRpm,
+    pacer.learnedTpm,
+    pacer.firstAdmittedMs,
+    pacer.bucket,
+    pacer.bucketCount,
+    pacer.earlierCount,
+    goodput.weight,
+    goodput.atMs,
+    goodput.firstAtMs,
+    goodput.bestPerS,
+    goodput.bestAtMs,
+    goodput.granted,
+    goodput.refused,
+    gradient.baseMs,
+    gradient.baseAtMs,
+    evidence.score,
+    evidence.atMs,
+    evidence.fails,
+    evidence.hangs,
+    health.successes,
+    health.failures,
+    health.atMs,
+    health.ttftMs,
+    health.tpotMs,
+    health.failMs,
+    health.durationMs,
+    health.samples,
+    health.lastSuccessMs,
+    source.reclosedAtMs,
+    source.turns,
+    source.lastGrant,
+    window.wMax,
+    window.cutAtMs,
+    window.kMs,
+    rate.wMax,
+    rate.cutAtMs,
+    rate.kMs,
+    cooldown.limitedAtMs,
+    pacer.admitted,
+  ];
+  addNoise(values, pacer.windowNoise);
+  addNoise(values, pacer.rateNoise);
+  addGates(values, gates);
+  for (const bucket of breaker.buckets) values.push(bucket.index, bucket.successes, bucket.failures);
+  values.push(gradient.samples.length);
+  for (const sample of gradient.samples) values.push(sample);
   if (source.lastError !== null) values.push(source.lastError.code, source.lastError.message);
   return values;
 }
 
-export function restoreSource(source: SourceState, values: readonly Field[]): void {
-  let at = restore(source, SOURCE_PARTS, values);
-  for (const bucket of source.breaker.buckets) {
-    bucket.index = values[at] as number;
-    bucket.successes = values[at + 1] as number;
-    bucket.failures = values[at + 2] as number;
-    at += BUCKET_FIELDS.length;
+export function restoreSource(source: SourceState, v: Packed): void {
+  const { breaker, cooldown, pacer, gradient, evidence, health } = source;
+  const { goodput } = pacer;
+  breaker.state = v[1];
+  breaker.epoch = v[2];
+  breaker.openUntilMs = v[3];
+  breaker.trips = v[4];
+  breaker.closedAtMs = v[5];
+  breaker.consecutiveFailures = v[6];
+  breaker.dead = v[7];
+  breaker.deadInARow = v[8];
+  breaker.probeLease = v[9];
+  breaker.probesLeft = v[10];
+  cooldown.coolUntilMs = v[11];
+  cooldown.limitedInARow = v[12];
+  cooldown.nextGrantMs = v[13];
+  pacer.attemptMs = v[14];
+  pacer.startWindow = v[15];
+  pacer.rateTatMs = v[16];
+  pacer.rateToleranceMs = v[17];
+  pacer.learnedRpm = v[18];
+  pacer.learnedTpm = v[19];
+  pacer.firstAdmittedMs = v[20];
+  pacer.bucket = v[21];
+  pacer.bucketCount = v[22];
+  pacer.earlierCount = v[23];
+  goodput.weight = v[24];
+  goodput.atMs = v[25];
+  goodput.firstAtMs = v[26];
+  goodput.bestPerS = v[27];
+  goodput.bestAtMs = v[28];
+  goodput.granted = v[29];
+  goodput.refused = v[30];
+  gradient.baseMs = v[31];
+  gradient.baseAtMs = v[32];
+  evidence.score = v[33];
+  evidence.atMs = v[34];
+  evidence.fails = v[35];
+  evidence.hangs = v[36];
+  health.successes = v[37];
+  health.failures = v[38];
+  health.atMs = v[39];
+  health.ttftMs = v[40];
+  health.tpotMs = v[41];
+  health.failMs = v[42];
+  health.durationMs = v[43];
+  health.samples = v[44];
+  health.lastSuccessMs = v[45];
+  source.reclosedAtMs = v[46];
+  source.turns = v[47];
+  source.lastGrant = v[48];
+  let at = readCubic(pacer.window, v, 49);
+  at = readCubic(pacer.rate, v, at);
+  cooldown.limitedAtMs = v[at];
+  pacer.admitted = v[at + 1];
+  at = readNoise(pacer.windowNoise, v, at + 2);
+  at = readNoise(pacer.rateNoise, v, at);
+  at = readGates(source.gates, v, at);
+  for (const bucket of breaker.buckets) {
+    bucket.index = v[at];
+    bucket.successes = v[at + 1];
+    bucket.failures = v[at + 2];
+    at += 3;
   }
-  const samples = values[at] as number;
-  for (let n = 1; n <= samples; n += 1) source.gradient.samples.push(values[at + n] as number);
+  const samples: number = v[at];
+  for (let n = 1; n <= samples; n += 1) gradient.samples.push(v[at + n]);
   at += samples + 1;
-  if (values.length > at) source.lastError = { code: values[at] as string, message: values[at + 1] as string };
+  if (v.length > at) source.lastError = { code: v[at], message: v[at + 1] };
+}
+
+/** Of the scope as a whole. Medians stand at the end while they are known: two ticks must not see others so soon. */
+export function flattenScope(state: ScopeState): Values {
+  const values: Values = [
+    LAYOUT_VERSION,
+    state.budgets.retryTokens,
+    state.budgets.hedgeTokens,
+    state.retriesInFlight,
+    state.meanTokens,
+    state.meanPromptTokens,
+    state.grantsOfUpperClass,
+    state.turnFloor,
+    state.grantCount,
+    state.lastProgressMs,
+  ];
+  addGates(values, state.globalGates);
+  const { pool } = state;
+  if (pool !== null) values.push(pool.measuredAtMs, pool.ttftMs, pool.tpotMs, pool.failShare);
+  return values;
+}
+
+export function restoreScope(state: ScopeState, v: Packed): void {
+  state.budgets.retryTokens = v[1];
+  state.budgets.hedgeTokens = v[2];
+  state.retriesInFlight = v[3];
+  state.meanTokens = v[4];
+  state.meanPromptTokens = v[5];
+  state.grantsOfUpperClass = v[6];
+  state.turnFloor = v[7];
+  state.grantCount = v[8];
+  state.lastProgressMs = v[9];
+  const at = readGates(state.globalGates, v, 10);
+  if (v.length <= at) return;
+  state.pool = { measuredAtMs: v[at], ttftMs: v[at + 1], tpotMs: v[at + 2], failShare: v[at + 3] };
 }

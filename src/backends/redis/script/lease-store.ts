@@ -13,29 +13,38 @@ export class LeaseStore implements LeaseBook {
   private readonly known: Record<string, Lease | false> = {};
   private readonly packed: Record<string, string> = {};
   /** Leases whose place in the sorted sets is no longer the stored one. */
-  private readonly moved: Record<string, Lease | false> = {};
+  private readonly moved: Record<string, Lease> = {};
   private readonly counts: Record<string, number> = {};
   private movedCount = 0;
   private readonly reclaimed: string[] = [];
-  /** Taken out by this tick; the same id may be granted anew by it, at another source. */
   private readonly dropped: Lease[] = [];
+  private readonly sourceKeys: Record<string, string> = {};
+  /** Sources a lease of which was looked at, given or taken in this tick. */
+  readonly touched: Record<string, boolean> = {};
 
   constructor(
     private readonly prefix: string,
     private readonly nowMs: number,
     private readonly sources: readonly string[],
-  ) {}
+  ) {
+    for (const source of sources) this.sourceKeys[source] = sourceLeasesKey(source);
+  }
+
+  /** Reads all that this tick will ask for, in one command. */
+  prefetch(leaseIds: readonly string[]): void {
+    inParts(leaseIds, (part) => {
+      const found = redis.call("HMGET", this.prefix + GRANTS_KEY, ...part) as (string | false)[];
+      for (let n = 0; n < part.length; n += 1) this.keep(part[n]!, found[n]!);
+    });
+  }
 
   get(leaseId: string): Lease | undefined {
-    const known = this.known[leaseId];
-    if (known !== undefined) return known === false ? undefined : known;
-    const packed = redis.call("HGET", this.prefix + GRANTS_KEY, leaseId);
-    if (typeof packed !== "string") return undefined;
-    const lease = cmsgpack.unpack(packed) as Lease;
-    if (lease.expiresAtMs <= this.nowMs) return undefined;
-    this.known[leaseId] = lease;
-    this.packed[leaseId] = packed;
-    return lease;
+    let known = this.known[leaseId];
+    if (known === undefined) {
+      this.keep(leaseId, redis.call("HGET", this.prefix + GRANTS_KEY, leaseId) as string | false);
+      known = this.known[leaseId];
+    }
+    return known === undefined || known === false ? undefined : known;
   }
 
   count(): number {
@@ -43,11 +52,12 @@ export class LeaseStore implements LeaseBook {
   }
 
   inflightOf(source: string): number {
-    return this.countOf(sourceLeasesKey(source));
+    return this.countOf(this.sourceKeys[source]!);
   }
 
   add(lease: Lease): void {
     this.known[lease.grant.leaseId] = lease;
+    this.touched[lease.grant.source] = true;
     this.move(lease.grant.leaseId, lease);
     this.changeCounts(lease, 1);
   }
@@ -83,7 +93,9 @@ export class LeaseStore implements LeaseBook {
       this.known[leaseId] = false;
       const lease = typeof packed === "string" ? (cmsgpack.unpack(packed) as Lease) : undefined;
       // A process of another configuration may hold permits of sources that are unknown here.
-      if (lease !== undefined && this.sources.includes(lease.grant.source)) onExpired(lease);
+      if (lease === undefined || this.sourceKeys[lease.grant.source] === undefined) continue;
+      this.touched[lease.grant.source] = true;
+      onExpired(lease);
     }
   }
 
@@ -92,49 +104,75 @@ export class LeaseStore implements LeaseBook {
   }
 
   nextExpiryOfMs(source: string): number | null {
-    return this.nextOf(sourceLeasesKey(source), source);
+    return this.nextOf(this.sourceKeys[source]!, source);
   }
 
   /** Writes what changed. `ttlMs`: how long the keys outlive the last tick. */
   save(ttlMs: number): void {
     const all = this.prefix + LEASES_KEY;
     const grants = this.prefix + GRANTS_KEY;
-    const written: Record<string, boolean> = {};
-    if (this.reclaimed.length > 0) {
-      for (const leaseId of this.reclaimed) redis.call("HDEL", grants, leaseId);
-      for (const leaseId of this.reclaimed) redis.call("ZREM", all, leaseId);
+    const gone: string[] = [];
+    const kept: (string | number)[] = [];
+    for (const leaseId of this.reclaimed) gone.push(leaseId);
+    if (gone.length > 0) {
       for (const source of this.sources) {
-        redis.call("ZREMRANGEBYSCORE", this.prefix + sourceLeasesKey(source), "-inf", score(this.nowMs));
+        redis.call("ZREMRANGEBYSCORE", this.prefix + this.sourceKeys[source]!, "-inf", score(this.nowMs));
       }
     }
-    for (const { grant } of this.dropped) {
-      redis.call("HDEL", grants, grant.leaseId);
-      redis.call("ZREM", all, grant.leaseId);
-      redis.call("ZREM", this.prefix + sourceLeasesKey(grant.source), grant.leaseId);
-    }
+    // First, since an id may come back in the same tick, at another source.
+    for (const { grant } of this.dropped)
+      redis.call("ZREM", this.prefix + this.sourceKeys[grant.source]!, grant.leaseId);
     for (const leaseId in this.moved) {
       const lease = this.moved[leaseId]!;
-      if (lease === false || this.known[leaseId] === false) continue;
-      const own = this.prefix + sourceLeasesKey(lease.grant.source);
-      redis.call("ZADD", all, score(lease.expiresAtMs), leaseId);
-      redis.call("ZADD", own, score(lease.expiresAtMs), leaseId);
-      written[own] = true;
+      const own = this.prefix + this.sourceKeys[lease.grant.source]!;
+      if (this.known[leaseId] === false) {
+        gone.push(leaseId);
+      } else {
+        const expiry = score(lease.expiresAtMs);
+        kept.push(expiry);
+        kept.push(leaseId);
+        redis.call("ZADD", own, expiry, leaseId);
+        redis.call("PEXPIRE", own, ttlMs);
+      }
     }
+    inParts(gone, (part) => {
+      redis.call("ZREM", all, ...part);
+      redis.call("HDEL", grants, ...part);
+    });
+    inParts(kept, (part) => redis.call("ZADD", all, ...part));
+    const changed = this.changedLeases();
+    inParts(changed, (part) => redis.call("HSET", grants, ...part));
+    if (kept.length + changed.length === 0) return;
+    redis.call("PEXPIRE", all, ttlMs);
+    redis.call("PEXPIRE", grants, ttlMs);
+  }
+
+  private changedLeases(): string[] {
+    const changed: string[] = [];
     for (const leaseId in this.known) {
       const lease = this.known[leaseId]!;
       if (lease === false) continue;
       const packed = cmsgpack.pack(lease);
       if (packed === this.packed[leaseId] && this.moved[leaseId] === undefined) continue;
-      redis.call("HSET", grants, leaseId, packed);
-      written[all] = true;
-      written[grants] = true;
+      changed.push(leaseId);
+      changed.push(packed);
     }
-    for (const key in written) redis.call("PEXPIRE", key, ttlMs);
+    return changed;
+  }
+
+  private keep(leaseId: string, packed: string | false): void {
+    this.known[leaseId] = false;
+    if (typeof packed !== "string") return;
+    const lease = cmsgpack.unpack(packed) as Lease;
+    if (lease.expiresAtMs <= this.nowMs || this.sourceKeys[lease.grant.source] === undefined) return;
+    this.touched[lease.grant.source] = true;
+    this.known[leaseId] = lease;
+    this.packed[leaseId] = packed;
   }
 
   private drop(lease: Lease): void {
-    this.dropped.push(lease);
     this.known[lease.grant.leaseId] = false;
+    this.dropped.push(lease);
     this.move(lease.grant.leaseId, lease);
     this.changeCounts(lease, -1);
   }
@@ -154,7 +192,9 @@ export class LeaseStore implements LeaseBook {
   }
 
   private changeCounts(lease: Lease, by: number): void {
-    for (const key of [LEASES_KEY, sourceLeasesKey(lease.grant.source)]) this.counts[key] = this.countOf(key) + by;
+    const own = this.sourceKeys[lease.grant.source]!;
+    this.counts[LEASES_KEY] = this.countOf(LEASES_KEY) + by;
+    this.counts[own] = this.countOf(own) + by;
   }
 
   private nextOf(key: string, source: string): number | null {
@@ -181,6 +221,18 @@ export class LeaseStore implements LeaseBook {
     }
     return next;
   }
+}
+
+/** Lua hands only some thousand arguments to a function; even, since some lists hold pairs. */
+const MOST_ARGUMENTS = 1_000;
+
+function inParts<T>(list: readonly T[], use: (part: readonly T[]) => void): void {
+  if (list.length === 0) return;
+  if (list.length <= MOST_ARGUMENTS) {
+    use(list);
+    return;
+  }
+  for (let from = 0; from < list.length; from += MOST_ARGUMENTS) use(list.slice(from, from + MOST_ARGUMENTS));
 }
 
 /** Every bit of a double. */

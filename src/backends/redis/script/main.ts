@@ -48,9 +48,19 @@ function insistOn({ settles, verdicts, renew }: TickBatch): void {
   if (settles.length + verdicts.length + renew.length > 0) redis.call("ZREM", prefix + LEASES_KEY, "");
 }
 
+function leaseIdsOf({ settles, verdicts, renew, wants }: TickBatch): string[] {
+  const leaseIds: string[] = [];
+  for (const { leaseId } of settles) leaseIds.push(leaseId);
+  for (const { leaseId } of verdicts) leaseIds.push(leaseId);
+  for (const leaseId of renew) leaseIds.push(leaseId);
+  for (const { leaseId } of wants) leaseIds.push(leaseId);
+  return leaseIds;
+}
+
 function tick(setup: ScopeSetup, clock: StoreClock): string {
   const batch = cjson.decode(input) as TickBatch;
-  const { state, save } = loadScope(prefix, setup, clock.nowMs);
+  const { state, leases, save } = loadScope(prefix, setup, clock.nowMs);
+  leases.prefetch(leaseIdsOf(batch));
   const { reply, events } = runTick(state, batch, clock);
   // Whatever can fail comes before the first write.
   const told = cjson.encode({ reply, events });

@@ -2,7 +2,7 @@ import { gateRules } from "../../../domain/gates/gate.js";
 import { lowerLimit } from "../../../domain/scheduling/pacer.js";
 import { newScopeState, type ScopeSetup, type ScopeState, type SourceState } from "../../../domain/scope-state.js";
 import { SCOPE_FIELD, STATE_KEY } from "./keys.js";
-import { flattenScope, flattenSource, LAYOUT_VERSION, restoreScope, restoreSource } from "./layout.js";
+import { flattenScope, flattenSource, LAYOUT_VERSION, restoreScope, restoreSource, type Values } from "./layout.js";
 import { LeaseStore } from "./lease-store.js";
 import { SizeStore } from "./size-store.js";
 import { loadWorkers, saveWorkers } from "./worker-store.js";
@@ -10,6 +10,7 @@ import { loadWorkers, saveWorkers } from "./worker-store.js";
 /** The state of a scope during one tick, and what it takes to write it back. */
 export interface LoadedScope {
   readonly state: ScopeState;
+  readonly leases: LeaseStore;
   save(ttlMs: number): void;
 }
 
@@ -32,8 +33,9 @@ export function loadScope(prefix: string, setup: ScopeSetup, nowMs: number): Loa
     for (const [name, worker] of loadWorkers(prefix, workers)) state.workers.set(name, worker);
   return {
     state,
+    leases,
     save(ttlMs) {
-      saveState(prefix, state, stored, ttlMs);
+      saveState(prefix, state, leases.touched, stored, ttlMs);
       leases.save(ttlMs);
       sizes.save(ttlMs);
       if (setup.scheduling.fairness) saveWorkers(prefix, state.workers, workers, ttlMs);
@@ -52,10 +54,10 @@ function readState(prefix: string, names: readonly string[]): Record<string, str
   return stored;
 }
 
-function restoreKnown(packed: string, put: (values: (string | number | boolean)[]) => void): void {
-  let values: (string | number | boolean)[] = [];
+function restoreKnown(packed: string, put: (values: Values) => void): void {
+  let values: Values = [];
   attempt(() => {
-    values = cmsgpack.unpack(packed) as (string | number | boolean)[];
+    values = cmsgpack.unpack(packed) as Values;
   });
   if (type(values) === "table" && values[0] === LAYOUT_VERSION) put(values);
 }
@@ -69,11 +71,18 @@ function applyLearnedLimits(source: SourceState): void {
   source.rules = gateRules({ ...config, rpm, tpm });
 }
 
-function saveState(prefix: string, state: ScopeState, stored: Record<string, string>, ttlMs: number): void {
+/** Whatever changes a source comes with a lease of it. */
+function saveState(
+  prefix: string,
+  state: ScopeState,
+  touched: Record<string, boolean>,
+  stored: Record<string, string>,
+  ttlMs: number,
+): void {
   const key = prefix + STATE_KEY;
   const changed: string[] = [];
-  for (const [name, source] of state.sources) {
-    const packed = cmsgpack.pack(flattenSource(source));
+  for (const name in touched) {
+    const packed = cmsgpack.pack(flattenSource(state.sources.get(name)!));
     if (packed !== stored[name]) changed.push(name, packed);
   }
   const scope = cmsgpack.pack(flattenScope(state));
