@@ -5,7 +5,8 @@ import { reclaimExpired } from "../../../domain/settlement.js";
 import type { GovernorEvent, TickBatch } from "../../../domain/tick.js";
 import { runTick } from "../../../domain/tick-rules.js";
 import { LEASES_KEY } from "./keys.js";
-import { loadScope } from "./scope-store.js";
+import { repair } from "./repair.js";
+import { type LoadedScope, loadScope } from "./scope-store.js";
 
 /**
  * The script of the governor on Redis. ARGV: what to do, the common beginning of the keys, the configuration, the batch,
@@ -57,9 +58,17 @@ function leaseIdsOf({ settles, verdicts, renew, wants }: TickBatch): string[] {
   return leaseIds;
 }
 
-function tick(setup: ScopeSetup, clock: StoreClock): string {
+/** A scope that begins with leases: its state was lost without them, or they were kept by a clock that went back. */
+function begin(setup: ScopeSetup, server: StoreClock): LoadedScope {
+  const loaded = loadScope(prefix, setup, server);
+  if (!loaded.clock.isNew || redis.call("EXISTS", prefix + LEASES_KEY) === 0) return loaded;
+  repair(prefix, setup, server, KEYS_OUTLIVE_MS);
+  return loadScope(prefix, setup, server);
+}
+
+function tick(setup: ScopeSetup, server: StoreClock): string {
   const batch = cjson.decode(input) as TickBatch;
-  const { state, leases, save } = loadScope(prefix, setup, clock.nowMs);
+  const { state, leases, clock, save } = begin(setup, server);
   leases.prefetch(leaseIdsOf(batch));
   const { reply, events } = runTick(state, batch, clock);
   // Whatever can fail comes before the first write.
@@ -70,20 +79,29 @@ function tick(setup: ScopeSetup, clock: StoreClock): string {
   return told;
 }
 
-function snapshot(setup: ScopeSetup, clock: StoreClock): string {
-  const { state } = loadScope(prefix, setup, clock.nowMs);
+function snapshot(setup: ScopeSetup, server: StoreClock): string {
+  const { state, clock } = loadScope(prefix, setup, server);
   reclaimExpired(state, clock);
   const sources: unknown[] = [];
   for (const [, source] of state.sources) sources.push(describeSource(state, source, clock));
   return cjson.encode({ ...describeScope(state), sources });
 }
 
-function progressAge(setup: ScopeSetup, clock: StoreClock): string {
-  const { state } = loadScope(prefix, setup, clock.nowMs);
+function progressAge(setup: ScopeSetup, server: StoreClock): string {
+  const { state, clock } = loadScope(prefix, setup, server);
   return state.lastProgressMs === Number.NEGATIVE_INFINITY ? "" : `${clock.nowMs - state.lastProgressMs}`;
 }
 
-const clock = storeClock();
+function repaired(setup: ScopeSetup, server: StoreClock): string {
+  return `${repair(prefix, setup, server, KEYS_OUTLIVE_MS)}`;
+}
+
+const server = storeClock();
 const setup = cjson.decode(configuration) as ScopeSetup;
-export const answer =
-  verb === "tick" ? tick(setup, clock) : verb === "snapshot" ? snapshot(setup, clock) : progressAge(setup, clock);
+const verbs: Record<string, (setup: ScopeSetup, server: StoreClock) => string> = {
+  tick,
+  snapshot,
+  progress: progressAge,
+  repair: repaired,
+};
+export const answer = verbs[verb]!(setup, server);
