@@ -4,7 +4,7 @@ export default defineConfig({
   test: {
     include: ["src/**/*.test.ts", "test/**/*.test.ts"],
     // Servers of the tests: started by the first test that asks, ended with the run.
-    globalSetup: ["test/services/run.ts", "test/services/shared.ts"],
+    globalSetup: ["test/services/run.ts"],
     testTimeout: 60_000,
     hookTimeout: 60_000,
     pool: "forks",

@@ -5,7 +5,7 @@ import { GatewayClient } from "../src/index.js";
 import { PostgresRecorder } from "../src/telemetry/postgres.js";
 import { type SimulatedProvider, startSimulatedProvider } from "../src/testing/index.js";
 import { createDatabase, type TestDatabase } from "./services/database.js";
-import { sharedPostgres } from "./services/shared.js";
+import { sharedPostgres } from "./services/shared-postgres.js";
 import { startTcpRelay, type TcpRelay } from "./services/tcp-relay.js";
 import { caseRecords } from "./support/case-records.js";
 

@@ -1,5 +1,7 @@
 import { spawn } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
+import { hostname } from "node:os";
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { runCli } from "../src/cli/program.js";
 import { GatewayClient } from "../src/index.js";
@@ -7,8 +9,8 @@ import { PostgresRecorder } from "../src/telemetry/postgres.js";
 import { sampleOpen, sampleRecord } from "../src/testing/contracts/recorder.js";
 import { type SimulatedProvider, startSimulatedProvider } from "../src/testing/provider/server.js";
 import { fakeTerminal, makeFolder, sourceEnv, startCli } from "./cli-harness.js";
-import { createDatabase, type TestDatabase } from "./services/database.js";
-import { sharedPostgres } from "./services/shared.js";
+import { createDatabase, onConnection, type TestDatabase } from "./services/database.js";
+import { sharedPostgres } from "./services/shared-postgres.js";
 
 /** Telemetry in PostgreSQL from end to end: environment, file and code; what the commands write, and read back. */
 
@@ -140,7 +142,6 @@ process:
 
   it("gives what a dead process left open its row", async () => {
     const recorder = new PostgresRecorder(dsn);
-    const { hostname } = await import("node:os");
     const worker = `${hostname()}:${await deadPid()}:x`;
     await recorder.open(sampleOpen(1, { worker, startedAtMs: Date.now() - 60_000 }), true);
     await recorder.record(sampleRecord(2), true);
@@ -151,6 +152,33 @@ process:
     expect((await outcomes()).sort()).toEqual(["abandoned", "abandoned", "success"]);
     expect(await database.sql("SELECT * FROM open_attempts")).toEqual([]);
     expect((await cli(["reconcile", "--db", dsn])).out).toContain("nothing was left open by dead processes");
+  });
+
+  it("waits for the last statement of a dead process, and ends no call a second time", async () => {
+    const recorder = new PostgresRecorder(dsn);
+    const worker = `${hostname()}:${await deadPid()}:x`;
+    const startedAtMs = Date.now() - 60_000;
+    await recorder.open(sampleOpen(1, { worker, startedAtMs }), true);
+    await recorder.record(
+      sampleRecord(2, { requestId: sampleOpen(1).requestId, worker, final: false, attempt: 1 }),
+      true,
+    );
+    await recorder.close();
+    let books: Promise<Awaited<ReturnType<typeof cli>>> | undefined;
+    await onConnection(dsn, async (client) => {
+      await client.query("BEGIN; DELETE FROM open_attempts");
+      await client.query(
+        "INSERT INTO llm_calls (call_id, request_id, worker, outcome, attempt, final) VALUES ($1, $2, $3, 'success', 2, 1)",
+        [sampleOpen(1).callId, sampleOpen(1).requestId, worker],
+      );
+      books = cli(["reconcile", "--db", dsn]);
+      const blocked = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()";
+      while ((await database.sql(blocked)).length === 0) await sleep(20);
+      await client.query("COMMIT");
+    });
+    expect(await books).toMatchObject({ code: 0 });
+    expect((await cli(["reconcile", "--db", dsn])).out).toContain("The books balance.");
+    expect(await database.sql("SELECT outcome FROM llm_calls WHERE final = 1")).toEqual([{ outcome: "success" }]);
   });
 
   it("is upgraded by `telemetry migrate`", async () => {

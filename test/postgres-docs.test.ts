@@ -6,7 +6,7 @@ import { openTelemetryFile } from "../src/telemetry/reader.js";
 import { reconcileStore } from "../src/telemetry/reconcile.js";
 import { sampleOpen, sampleRecord } from "../src/testing/contracts/recorder.js";
 import { createDatabase, type TestDatabase } from "./services/database.js";
-import { sharedPostgres } from "./services/shared.js";
+import { sharedPostgres } from "./services/shared-postgres.js";
 
 /** The rights on the page docs/guide/telemetry-rights.md: each role can do what it is for, and nothing else is needed. */
 

@@ -50,7 +50,9 @@ export async function prunePostgres(dsn: string, options: PruneOptions): Promise
 
 async function deletePages(query: Query, calls: string, old: string, before: string): Promise<number> {
   const page = `SELECT ctid FROM ${calls} WHERE ${old} LIMIT ${PAGE_ROWS}`;
-  const text = `WITH gone AS (DELETE FROM ${calls} WHERE ctid = ANY(ARRAY(${page})) RETURNING 1) SELECT count(*) AS rows FROM gone`;
+  // The age once more: in a partitioned table other rows stand at the same places.
+  const gone = `DELETE FROM ${calls} WHERE ctid = ANY(ARRAY(${page})) AND ${old} RETURNING 1`;
+  const text = `WITH gone AS (${gone}) SELECT count(*) AS rows FROM gone`;
   for (let rows = 0; ; ) {
     const [deleted] = await query(text, [before]);
     const count = Number(deleted?.rows);

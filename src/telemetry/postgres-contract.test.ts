@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createDatabase, type TestDatabase } from "../../test/services/database.js";
-import { sharedPostgres } from "../../test/services/shared.js";
+import { sharedPostgres } from "../../test/services/shared-postgres.js";
 import { recorderContract } from "../testing/contracts/recorder.js";
 import type { StoredRow } from "./columns.js";
 import { PostgresRecorder } from "./postgres.js";

@@ -6,7 +6,7 @@ import pg from "pg";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { onConnection } from "../../test/services/database.js";
 import { type PostgresServer, startPostgres } from "../../test/services/postgres.js";
-import { sharedPostgres } from "../../test/services/shared.js";
+import { sharedPostgres } from "../../test/services/shared-postgres.js";
 import { sampleId, sampleOpen, sampleRecord } from "../testing/contracts/recorder.js";
 import type { RecorderProblem } from "./late-recorder.js";
 import { PostgresRecorder, type PostgresRecorderOptions } from "./postgres.js";

@@ -1,6 +1,7 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createDatabase, onConnection, type TestDatabase } from "../../test/services/database.js";
-import { sharedPostgres } from "../../test/services/shared.js";
+import { sharedPostgres } from "../../test/services/shared-postgres.js";
 import { sampleOpen, sampleRecord } from "../testing/contracts/recorder.js";
 import type { RecorderProblem } from "./late-recorder.js";
 import { PostgresRecorder } from "./postgres.js";
@@ -146,18 +147,41 @@ describe.skipIf(server === null)("a missing table", () => {
     expect(told).toHaveLength(1);
   });
 
+  test("in a database that can't be written for now is waited for", async () => {
+    await database.sql(`ALTER DATABASE ${database.name} SET default_transaction_read_only = on`);
+    const { recorder, told } = recorderOf(database.url());
+    recorder.record(sampleRecord(1), false);
+    await recorder.flush();
+    expect(told.map(({ code }) => code)).toEqual(["PG_TELEMETRY_PROBE"]);
+    expect(recorder.stats()).toMatchObject({ queued: 1, dropped: 0 });
+    await onConnection(server!.url("postgres"), async (client) => {
+      await client.query(`ALTER DATABASE ${database.name} RESET default_transaction_read_only`);
+      // As after a switch to another server: the old connections are gone.
+      await client.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1", [database.name]);
+    });
+    await recorder.flush();
+    expect(recorder.stats()).toEqual({ written: 1, queued: 0, dropped: 0, problem: null });
+  });
+
   test("of twelve first starts at once comes to be once, and nobody loses a row", async () => {
     const workers = Array.from({ length: 12 }, () => recorderOf(database.url()));
-    await Promise.all(
-      workers.flatMap(({ recorder }, worker) => [
+    let commits: (Promise<void> | undefined)[] = [];
+    await onConnection(database.url(), async (client) => {
+      // A creation that nobody sees yet holds all of them at the same point.
+      await client.query("BEGIN; CREATE TABLE llm_calls (a int)");
+      commits = workers.flatMap(({ recorder }, worker) => [
         recorder.open(sampleOpen(1_000 + worker), true),
         recorder.record(sampleRecord(worker), true),
-      ]),
-    );
+      ]);
+      const waiting = `SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = '${database.name}'`;
+      while ((await database.sql(waiting)).length < 12) await sleep(20);
+      await client.query("ROLLBACK");
+    });
+    await Promise.all(commits);
     expect(await count()).toBe(12);
     expect(await count("open_attempts")).toBe(12);
     expect(workers.flatMap(({ told }) => told)).toEqual([]);
-    expect(database.ddl().filter((text) => text.startsWith(`CREATE TABLE "llm_calls"`)).length).toBeGreaterThan(1);
+    expect(database.ddl().filter((text) => text.startsWith(`CREATE TABLE "llm_calls"`))).toHaveLength(12);
   });
 
   test("is looked for in the schema that is named, and along the search path", async () => {

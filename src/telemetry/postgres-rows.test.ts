@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createDatabase, type TestDatabase } from "../../test/services/database.js";
-import { sharedPostgres } from "../../test/services/shared.js";
+import { sharedPostgres } from "../../test/services/shared-postgres.js";
 import { sampleId, sampleOpen, sampleRecord } from "../testing/contracts/recorder.js";
 import type { RecorderProblem } from "./late-recorder.js";
 import { PostgresRecorder } from "./postgres.js";

@@ -160,16 +160,27 @@ const REPAIR_ROWS = 500;
 async function writeRepair(query: Query, names: TableNames, { rows, closedCallIds }: StoreRepair): Promise<void> {
   const { columns } = await prepareCalls(query, names);
   const wanted = [...CALL_COLUMNS, CREATED_AT];
-  const targets = { calls: targetOf(columns, wanted), opens: openTarget(await columnsOf(query, names.open)) };
-  const opens = targets.opens.length === 0 ? null : targets.opens;
-  const values = rows.map((row) => wanted.map(({ name }) => row[name as keyof StoredRow]));
+  const opens = openTarget(await columnsOf(query, names.open));
+  const targets = { calls: targetOf(columns, wanted), opens: opens.length === 0 ? null : opens };
   await inTransaction(query, async () => {
+    // First, because it waits for a last statement of a dead process that the server is still at.
+    const closed = writeStatement(names, targets, { calls: [], opens: [], closed: closedCallIds });
+    await query(closed.text, closed.values);
+    const ended = await endedAmong(query, names, columns, rows);
+    const owed = rows.filter((row) => row.final !== 1 || !ended.has(String(row.request_id)));
+    const values = owed.map((row) => wanted.map(({ name }) => row[name as keyof StoredRow]));
     for (let start = 0; start < values.length; start += REPAIR_ROWS) {
       const page = { calls: values.slice(start, start + REPAIR_ROWS), opens: [], closed: [] };
-      const { text, values: sent } = writeStatement(names, { ...targets, opens }, page);
+      const { text, values: sent } = writeStatement(names, targets, page);
       await query(text, sent);
     }
-    const closed = writeStatement(names, { ...targets, opens }, { calls: [], opens: [], closed: closedCallIds });
-    await query(closed.text, closed.values);
   });
+}
+
+/** Calls that have ended since the rows were read. */
+async function endedAmong(query: Query, names: TableNames, columns: TableColumns, rows: readonly StoredRow[]) {
+  const requestIds = rows.flatMap((row) => (row.final === 1 ? [row.request_id] : []));
+  if (requestIds.length === 0 || !columns.has("request_id") || !columns.has("final")) return new Set<string>();
+  const text = `SELECT request_id::text AS id FROM ${names.calls} WHERE request_id::text = ANY($1::text[]) AND final::int = 1`;
+  return new Set((await query(text, [requestIds])).map(({ id }) => String(id)));
 }

@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import { build } from "tsdown";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { createDatabase, type TestDatabase } from "../../test/services/database.js";
-import { sharedPostgres } from "../../test/services/shared.js";
+import { sharedPostgres } from "../../test/services/shared-postgres.js";
 import { sampleOpen } from "../testing/contracts/recorder.js";
 import type { StoredRow } from "./columns.js";
 import { openTelemetryFile } from "./reader.js";

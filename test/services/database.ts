@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import pg from "pg";
-import type { SharedPostgres } from "./shared.js";
+import type { SharedPostgres } from "./shared-postgres.js";
 
 /** A new, empty database of the shared server, and a role of its own that may do nothing yet. */
 export interface TestDatabase {

@@ -4,7 +4,7 @@ import { afterAll, describe, expect, test } from "vitest";
 import { findOrInstall } from "./binaries.js";
 import { createDatabase, onConnection } from "./database.js";
 import { type PostgresServer, startPostgres } from "./postgres.js";
-import { sharedPostgres } from "./shared.js";
+import { sharedPostgres } from "./shared-postgres.js";
 
 const shared = await sharedPostgres();
 let server: PostgresServer | undefined;

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { findOrInstall } from "./binaries.js";
-import { freePort } from "./free-port.js";
+import { freePorts } from "./processes.js";
 
 /** A PostgreSQL server of the tests' own: a temporary folder, a free port of the loopback address, no password asked. */
 export interface PostgresServer {
@@ -15,12 +15,12 @@ export interface PostgresServer {
   url(database?: string, user?: string): string;
   /** Where the server logs, DDL statements among the rest, each line with its database. */
   readonly logPath: string;
+  readonly folder: string;
   /** Ends the server, without a farewell to its clients, and starts it again on the same port and data. */
   stop(): Promise<void>;
   start(): Promise<void>;
   /** Ends it and removes its folder. */
   dispose(): Promise<void>;
-  disposeSync(): void;
 }
 
 export type StartedPostgres =
@@ -40,8 +40,10 @@ const SETTINGS = {
   timezone: "UTC",
 };
 
-/** Starts a server in about two seconds; what is in the way comes back as a reason. */
-export async function startPostgres(): Promise<StartedPostgres> {
+/**
+ * Starts a server in about two seconds; what is in the way comes back as a reason. It doesn't outlive the process `owner`.
+ */
+export async function startPostgres(owner = process.pid): Promise<StartedPostgres> {
   const found = findOrInstall({
     names: ["initdb", "postgres"],
     debianPackage: "postgresql",
@@ -49,7 +51,8 @@ export async function startPostgres(): Promise<StartedPostgres> {
   });
   if (!found.ok) return found;
   const folder = mkdtempSync(join(isRoot() ? "/tmp" : tmpdir(), "pgw-postgres-"));
-  const server = new Server(folder, found.paths, await freePort());
+  const [port = 0] = await freePorts(1);
+  const server = new Server(folder, found.paths, port, owner);
   try {
     server.create();
     await server.start();
@@ -69,23 +72,31 @@ function asOwner(program: string, args: readonly string[]): [string, string[]] {
   return ["runuser", ["-u", "postgres", "--", program, ...args]];
 }
 
+/** Ends the server and removes its folder when the process `$1` is gone, so that nothing outlives a run that was killed. */
+const WATCH = `
+  while kill -0 "$1" 2>/dev/null && [ -d "$2" ]; do sleep 1; done
+  [ -f "$2/data/postmaster.pid" ] && kill -QUIT "$(head -n 1 "$2/data/postmaster.pid")" 2>/dev/null && sleep 1
+  rm -rf "$2"`;
+
 const START_LIMIT_MS = 30_000;
 const POLL_MS = 20;
 
 class Server implements PostgresServer {
   readonly port: number;
   readonly logPath: string;
-  readonly #folder: string;
+  readonly folder: string;
+  readonly #owner: number;
   readonly #data: string;
   readonly #programs: Readonly<Record<string, string>>;
   #child: ChildProcess | null = null;
 
-  constructor(folder: string, programs: Readonly<Record<string, string>>, port: number) {
-    this.#folder = folder;
+  constructor(folder: string, programs: Readonly<Record<string, string>>, port: number, owner: number) {
+    this.folder = folder;
     this.#data = join(folder, "data");
     this.logPath = join(folder, "server.log");
     this.#programs = programs;
     this.port = port;
+    this.#owner = owner;
   }
 
   get pid(): number {
@@ -103,9 +114,14 @@ class Server implements PostgresServer {
   create(): void {
     if (isRoot()) {
       const idOf = (flag: string) => Number(execFileSync("id", [flag, "postgres"], { encoding: "utf8" }));
-      chownSync(this.#folder, idOf("-u"), idOf("-g"));
+      chownSync(this.folder, idOf("-u"), idOf("-g"));
     }
-    chmodSync(this.#folder, 0o711);
+    chmodSync(this.folder, 0o711);
+    const watch = spawn("sh", ["-c", WATCH, "sh", String(this.#owner), this.folder], {
+      detached: true,
+      stdio: "ignore",
+    });
+    watch.unref();
     const args = ["--pgdata", this.#data, "--username", "postgres", "--auth", "trust", "--encoding", "UTF8"];
     const [program, all] = asOwner(this.#programs.initdb ?? "", [...args, "--locale", "C", "--no-sync"]);
     execFileSync(program, all, { cwd: "/", stdio: ["ignore", "ignore", "pipe"] });
@@ -139,12 +155,7 @@ class Server implements PostgresServer {
 
   async dispose(): Promise<void> {
     await this.stop();
-    rmSync(this.#folder, { recursive: true, force: true });
-  }
-
-  disposeSync(): void {
-    if (!this.#signal()) return;
-    rmSync(this.#folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
+    rmSync(this.folder, { recursive: true, force: true });
   }
 
   /** SIGQUIT: at once, all its processes with it. */
