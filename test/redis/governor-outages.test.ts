@@ -1,4 +1,5 @@
 import { afterAll, describe, expect, test } from "vitest";
+import { LAYOUT_VERSION } from "../../src/backends/redis/script/layout.js";
 import { GovernanceBackendError } from "../../src/errors.js";
 import type { Grant } from "../../src/ports/governor.js";
 import { isRefusal, settleOf } from "../../src/testing/contracts/governor/bench.js";
@@ -241,7 +242,9 @@ describe.skipIf(redis === null)("a server with troubles", () => {
       expect(Math.min(...counted, ...Object.values(budgets!))).toBeGreaterThanOrEqual(0);
     }
     const keys = (await server.command("KEYS", "*")) as string[];
-    expect(keys.toSorted()).toEqual(["est", "g", "l", "l:s", "l:t", "s", "w"].map((name) => group.key(name)));
+    expect(keys.toSorted()).toEqual(
+      ["est", "g", "l", "l:s", "l:t", `s${LAYOUT_VERSION}`, "w"].map((name) => group.key(name)),
+    );
     for (const key of keys) {
       expect(Number(await server.command("PTTL", key)), key).toBeGreaterThan(0);
       await server.command("PERSIST", key);
