@@ -15,6 +15,7 @@ export default defineConfig([
       index: "src/index.ts",
       redis: "src/backends/redis/index.ts",
       sqlite: "src/telemetry/sqlite.ts",
+      postgres: "src/telemetry/postgres.ts",
       testing: "src/testing/index.ts",
     },
     dts: true,

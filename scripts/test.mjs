@@ -26,6 +26,7 @@ const NOT_IN_CORE = [
   "commander",
   "better-sqlite3",
   "ioredis",
+  "pg",
   "lru-cache",
   "hono",
   "pino",

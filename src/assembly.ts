@@ -1,11 +1,12 @@
 import { MemoryGovernor } from "./backends/memory/governor.js";
+import { RedisGovernor } from "./backends/redis/governor.js";
 import { createSystemRuntime } from "./backends/system.js";
 import type { CallLifetime } from "./clients/call-lifetime.js";
 import { processEnv, proxyEnvOf } from "./config/env.js";
 import { limitConflicts } from "./config/invariants.js";
 import type { ProxyEnv, ScopeOptions } from "./config/options.js";
 import type { ResolvedScope } from "./config/resolve.js";
-import type { ProcessSettings } from "./config/schema-process.js";
+import type { ProcessSettings, TelemetryBackend } from "./config/schema-process.js";
 import { pricesOf } from "./config/source-prices.js";
 import type { ScopeConfig } from "./domain/scope.js";
 import { ConfigError } from "./errors.js";
@@ -20,6 +21,7 @@ import type { StatusLimits, StatusSnapshot } from "./status/status-file.js";
 import { createStatusWriter, type StatusWriter } from "./status/status-writer.js";
 import { createTelemetry, type TelemetryEmitter } from "./telemetry/emitter.js";
 import { JsonlRecorder } from "./telemetry/jsonl.js";
+import { PostgresRecorder } from "./telemetry/postgres.js";
 import { PricingTable } from "./telemetry/pricing.js";
 import { SqliteRecorder } from "./telemetry/sqlite.js";
 import { createWorkerId } from "./telemetry/worker-id.js";
@@ -62,10 +64,11 @@ export class Assembly<Transport extends { close(): Promise<void> }> implements C
     const runtime = options.runtime ?? createSystemRuntime();
     const worker = createWorkerId(runtime);
     this.config = config;
-    this.governor = governorFor(options, config, runtime);
+    const { governor, isOwn } = governorFor(options, resolved, runtime);
+    this.governor = governor;
     const proxyEnv = options.proxyEnv ?? proxyEnvOf(processEnv());
     const redact = createRedactor(config.sources, proxySecrets(proxyEnv));
-    this.#dispatcher = shareDispatcher(this.governor, resolved, runtime, worker, redact);
+    this.#dispatcher = shareDispatcher(governor, isOwn, resolved, runtime, worker, redact);
     this.#telemetry = telemetryFor(options, resolved, runtime, worker, redact);
     this.transport = options.transport ?? createTransport({ runtime, proxyEnv });
     this.environment = {
@@ -131,10 +134,18 @@ function snapshotOf(dispatcher: Dispatcher): GatewaySnapshot | Promise<GatewaySn
   return scope instanceof Promise ? scope.then(complete) : complete(scope);
 }
 
-function governorFor({ governor: given, pricing }: ScopeOptions, config: ScopeConfig, runtime: Runtime): Governor {
+/** One that is made here is closed with its last client. */
+function governorFor(
+  { governor: given, pricing }: ScopeOptions,
+  { config, limiterBackend, redis }: ResolvedScope,
+  runtime: Runtime,
+): { governor: Governor; isOwn: boolean } {
   if (given === undefined) {
     const prices = pricesOf(config, pricing);
-    return new MemoryGovernor({ ...config, ...(prices === undefined ? {} : { prices }), runtime });
+    const settings = { ...config, ...(prices === undefined ? {} : { prices }), runtime };
+    if (limiterBackend === "memory") return { governor: new MemoryGovernor(settings), isOwn: true };
+    const { url, timeoutMs } = redis;
+    return { governor: new RedisGovernor({ ...settings, url: url!.reveal(), timeoutMs }), isOwn: true };
   }
   if (given.scope !== config.scope) {
     throw new ConfigError([
@@ -146,11 +157,11 @@ function governorFor({ governor: given, pricing }: ScopeOptions, config: ScopeCo
       },
     ]);
   }
-  if (given instanceof MemoryGovernor) {
+  if (given instanceof MemoryGovernor || given instanceof RedisGovernor) {
     const problems = limitConflicts(config, { ...config, sources: given.sources, global: given.global });
     if (problems.length > 0) throw new ConfigError(problems);
   }
-  return given;
+  return { governor: given, isOwn: false };
 }
 
 interface SharedDispatcher {
@@ -164,6 +175,8 @@ interface DispatcherOfGovernor {
   readonly dispatcher: Dispatcher;
   status: StatusWriter | null;
   users: number;
+  /** Made by one of the clients: closed with the last of them. */
+  closesGovernor: boolean;
 }
 
 /** Clients that share a governor share its queue, so that order and limits hold over all of them. */
@@ -171,6 +184,7 @@ const dispatchers = new WeakMap<Governor, DispatcherOfGovernor>();
 
 function shareDispatcher(
   governor: Governor,
+  isOwn: boolean,
   resolved: ResolvedScope,
   runtime: Runtime,
   worker: string,
@@ -181,7 +195,7 @@ function shareDispatcher(
     const { leaseTtlMs, leaseRenewal } = resolved.config;
     const warn = createWarn(runtime);
     const dispatcher = new Dispatcher({ governor, runtime, worker, leaseTtlMs, leaseRenewal, warn });
-    shared = { dispatcher, status: null, users: 0 };
+    shared = { dispatcher, status: null, users: 0, closesGovernor: isOwn };
     dispatchers.set(governor, shared);
   }
   const { dispatcher } = shared;
@@ -194,8 +208,11 @@ function shareDispatcher(
       shared.users -= 1;
       if (shared.users > 0) return;
       dispatchers.delete(governor);
+      // What the last calls used is on its way.
+      await dispatcher.told();
       dispatcher.close();
       await shared.status?.close();
+      if (shared.closesGovernor) await governor.close();
     },
   };
 }
@@ -240,14 +257,19 @@ function telemetryFor(
 /** What the process-wide settings add to a client made from the environment. */
 export function processOptions(settings: ProcessSettings): Partial<ScopeOptions> {
   const runtime = createSystemRuntime({ level: settings.logLevel });
-  const recorders = (settings.telemetryBackends ?? []).map((backend) =>
-    backend === "jsonl" ? new JsonlRecorder(settings.jsonlPath) : new SqliteRecorder(settings.sqlitePath),
-  );
+  const recorders = (settings.telemetryBackends ?? []).map((backend) => recorderOf(backend, settings));
   return {
     runtime,
     ...(recorders.length === 0 ? {} : { telemetry: recorders }),
     ...(settings.pricingPath === undefined ? {} : { pricing: pricingFrom(settings.pricingPath, runtime) }),
   };
+}
+
+function recorderOf(backend: TelemetryBackend, settings: ProcessSettings): Recorder {
+  if (backend === "jsonl") return new JsonlRecorder(settings.jsonlPath);
+  // Required where the backend is named (config/env-process.ts).
+  if (backend === "postgres") return new PostgresRecorder(settings.postgresDsn?.reveal() ?? "");
+  return new SqliteRecorder(settings.sqlitePath);
 }
 
 function pricingFrom(path: string, runtime: Runtime): PricingTable {

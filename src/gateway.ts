@@ -1,5 +1,6 @@
 import { Assembly, type GatewaySnapshot, processOptions } from "./assembly.js";
 import { MemoryCache } from "./backends/memory/cache.js";
+import { RedisCache } from "./backends/redis/cache.js";
 import { type ChatClient, createChatClient } from "./clients/chat.js";
 import { type ChatCache, createChatCache } from "./clients/chat-cache.js";
 import { createChatSharing } from "./clients/chat-sharing.js";
@@ -23,7 +24,9 @@ import type { ChatRequest, ChatResponse } from "./domain/chat.js";
 import type { EmbedOptions, EmbedResult } from "./domain/embedding.js";
 import type { StructuredCall } from "./domain/structured.js";
 import type { GovernEnvironment } from "./governance/call.js";
+import type { AnswerCache } from "./ports/cache.js";
 import type { Governor } from "./ports/governor.js";
+import type { Runtime } from "./ports/runtime.js";
 import type { ChatTransport, EmbeddingTransport } from "./ports/transport.js";
 import { createOpenAiChatTransport } from "./transports/openai/chat.js";
 import { createOpenAiEmbeddingTransport } from "./transports/openai/embedding.js";
@@ -31,10 +34,21 @@ import { profileFor, profiles } from "./transports/openai/profiles.js";
 
 export type { GatewaySnapshot } from "./assembly.js";
 
-function cacheFor({ cache }: ResolvedScope, environment: GovernEnvironment): ChatCache | null {
-  const { backend, maxBytes, ttlMs, namespace, salt } = cache;
-  const { runtime } = environment;
-  const store = cache.store ?? (backend === "memory" ? new MemoryCache({ maxBytes, ttlMs, runtime }) : null);
+/** The place that the configuration names; null = none, or one that was given. */
+function ownStore({ cache, redis }: ResolvedScope, runtime: Runtime): AnswerCache | null {
+  const { backend, maxBytes, ttlMs, namespace, salt, store } = cache;
+  if (store !== null || backend === "none") return null;
+  if (backend === "memory") return new MemoryCache({ maxBytes, ttlMs, runtime });
+  const { url, timeoutMs } = redis;
+  return new RedisCache({ ...(url && { url: url.reveal() }), timeoutMs, ttlMs, namespace, salt, runtime });
+}
+
+function cacheFor(
+  { cache }: ResolvedScope,
+  store: AnswerCache | null,
+  environment: GovernEnvironment,
+): ChatCache | null {
+  const { namespace, salt } = cache;
   return store === null ? null : createChatCache(environment, store, { namespace, salt });
 }
 
@@ -80,6 +94,8 @@ export class GatewayClient {
   readonly structured: StructuredCall;
   readonly #assembly: Assembly<ChatTransport>;
   readonly #chat: ChatClient;
+  /** A cache that was made here, so it is closed here. */
+  readonly #ownStore: AnswerCache | null;
 
   constructor(options: GatewayOptions) {
     const resolved = resolveScope(options, { profiles, profileFor });
@@ -88,8 +104,10 @@ export class GatewayClient {
     this.scope = resolved.config.scope;
     this.governor = assembly.governor;
     this.#assembly = assembly;
+    this.#ownStore = ownStore(resolved, environment.runtime);
+    const store = resolved.cache.store ?? this.#ownStore;
     this.#chat = createChatClient(environment, transport, assembly, {
-      cache: cacheFor(resolved, environment),
+      cache: cacheFor(resolved, store, environment),
       sharing: resolved.cache.coalesce ? createChatSharing(environment, resolved.cache) : null,
       zodToJsonSchema,
     });
@@ -144,8 +162,9 @@ export class GatewayClient {
   }
 
   /** Waits for the calls in flight, writes the telemetry and closes the sockets. New calls are refused. */
-  close(): Promise<void> {
-    return this.#assembly.close();
+  async close(): Promise<void> {
+    await this.#assembly.close();
+    await this.#ownStore?.close?.();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

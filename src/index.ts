@@ -18,6 +18,7 @@ export type {
   PricingSource,
   ProfileOptions,
   ProxyEnv,
+  RedisOptions,
   RetryOptions,
   SchedulingOptions,
   ScopeOptions,

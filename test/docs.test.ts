@@ -14,10 +14,12 @@ import { dirname, join, relative, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Command } from "commander";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import * as redis from "../src/backends/redis/index.js";
 import { createProgram } from "../src/cli/program.js";
 import { isWholeProfile, profileProblems } from "../src/config/profile-shape.js";
 import { providersPage } from "../src/config/provider-docs.js";
 import * as everyone from "../src/index.js";
+import * as postgres from "../src/telemetry/postgres.js";
 import * as sqlite from "../src/telemetry/sqlite.js";
 import * as testing from "../src/testing/index.js";
 import { optionPaths } from "../src/testing/provider/option-names.js";
@@ -135,7 +137,7 @@ describe("commands and options", () => {
       const called = [...code.matchAll(/(?:^|[\s|])(?:polygateway|pgw) ([a-z]+)/g)].map(([, name = ""]) => name);
       unknown.push(...called.filter((name) => !known.has(name)));
       // Other programs have options of their own.
-      if (/(?:^|\s)(?:npm|node|git|vitest)\s/.test(code)) continue;
+      if (/(?:^|\s)(?:npm|node|git|vitest|redis-server)\s/.test(code)) continue;
       const command = called.length === 1 ? commands.get(called[0] ?? "") : undefined;
       const allowed = command === undefined ? anyOption : new Set(optionsOf(command));
       const options = [...code.matchAll(/(?:^|\s)(--[a-z][a-z-]+)/g)].map(([, option = ""]) => option);
@@ -148,6 +150,8 @@ describe("commands and options", () => {
 describe("names", () => {
   const modules: Readonly<Record<string, object>> = {
     polygateway: everyone,
+    "polygateway/postgres": postgres,
+    "polygateway/redis": redis,
     "polygateway/sqlite": sqlite,
     "polygateway/testing": testing,
   };
@@ -186,7 +190,7 @@ describe("names", () => {
       .flatMap((code) => code.match(/\b(?:LLM__[A-Z0-9_]+|PGW_[A-Z0-9_]+)\b/g) ?? [])
       .map((key) => key.replace(/^LLM__[A-Z]+__\d+__/, "{SCOPE}__{PROVIDER}__{N}__").replace(/^LLM__/, "{SCOPE}__"))
       // Of the tests, not of the library.
-      .filter((key) => key !== "PGW_INSTALL_SERVICES")
+      .filter((key) => !["PGW_INSTALL_SERVICES", "PGW_TEST_RUNS", "PGW_TEST_SEED"].includes(key))
       .filter((key) => !configuration.includes(`\`${key}\``) && !configuration.includes(`\`${key}=`));
     expect([...new Set(unknown)]).toEqual([]);
   });

@@ -1,5 +1,5 @@
 import { randomFillSync } from "node:crypto";
-import type { LogLevel, Runtime } from "../ports/runtime.js";
+import type { CancelTimer, LogLevel, Runtime } from "../ports/runtime.js";
 import { sleepOn } from "./sleep.js";
 import { createTimerWheel, type SystemTimer } from "./timer-wheel.js";
 import { makeUuidV7 } from "./uuid.js";
@@ -19,6 +19,13 @@ function startSystemTimer(delayMs: number, callback: () => void): SystemTimer {
     cancel: () => clearTimeout(timer),
     keepProcessAlive: (keep) => void (keep ? timer.ref() : timer.unref()),
   };
+}
+
+/** For an adapter that keeps time without a Runtime: its own upkeep, which no call waits for. */
+export function startTimer(delayMs: number, callback: () => void, keepProcessAlive: boolean): CancelTimer {
+  const timer = startSystemTimer(delayMs, callback);
+  timer.keepProcessAlive(keepProcessAlive);
+  return timer.cancel;
 }
 
 /** Makes what JSON would lose or refuse readable. */

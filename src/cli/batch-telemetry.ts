@@ -14,7 +14,7 @@ export function batchHooks(
 ): Pick<BatchOptions, "onReady" | "earlierAttempts"> {
   return {
     async onReady({ outPath }) {
-      if (!existsSync(store.path)) return;
+      if (!mayHold(store)) return;
       try {
         // A device gives back nothing that was written, and may never end.
         const answers = statSync(outPath, { throwIfNoEntry: false })?.isFile() === true ? { outPath } : {};
@@ -27,6 +27,11 @@ export function batchHooks(
     },
     earlierAttempts: (batchId) => earlierAttempts(store, batchId, note),
   };
+}
+
+/** A file that isn't there yet has no earlier runs. */
+function mayHold({ kind, path }: TelemetryStore): boolean {
+  return kind === "postgres" || existsSync(path);
 }
 
 function describeReconciled({ repaired, differences }: ReconcileReport): string[] {
@@ -55,7 +60,7 @@ async function* earlierAttempts(
   batchId: string,
   note: (text: string) => void,
 ): AsyncGenerator<EarlierAttempt> {
-  if (!existsSync(store.path)) return;
+  if (!mayHold(store)) return;
   try {
     yield* readAttempts(store.path, batchId);
   } catch (error) {

@@ -165,7 +165,10 @@ export function registerBatch(program: Command, context: CommandContext): void {
     .option("--scope <name>", "scope to use (default: the only one configured, else LLM)")
     .option(...CONFIG_OPTION)
     .option(...ENV_OPTION)
-    .option("--db <path>", "telemetry database (default ./polygateway.db, or what PGW_TELEMETRY_* says)")
+    .option(
+      "--db <place>",
+      "telemetry file, or postgres:// address (default ./polygateway.db, or what PGW_TELEMETRY_* says)",
+    )
     .option("--quiet", "no progress and no summary; warnings and errors only")
     .option("--json", "print the summary as JSON")
     .addOption(new Option("--workers <n>", "several processes on one input").hideHelp())

@@ -240,7 +240,10 @@ export function registerChat(program: Command, context: CommandContext): void {
     .option("--json", "print the whole reply as JSON when it is complete")
     .option(...CONFIG_OPTION)
     .option(...ENV_OPTION)
-    .option("--db <path>", "telemetry database (default ./polygateway.db, or what PGW_TELEMETRY_* says)")
+    .option(
+      "--db <place>",
+      "telemetry file, or postgres:// address (default ./polygateway.db, or what PGW_TELEMETRY_* says)",
+    )
     .addHelpText("after", EXAMPLES)
     .action((prompt: string | undefined, flags: ChatFlags) => chat(prompt, flags, context.terminal));
 }

@@ -2,6 +2,7 @@ import type { Field } from "../config/field.js";
 import type { ConfigNote } from "../config/invariants.js";
 import { SCHEDULING_FIELDS } from "../config/schema-scheduling.js";
 import type { EmbeddingConfig } from "../domain/embedding.js";
+import { shownDsn } from "../domain/postgres-dsn.js";
 import type { SchedulingConfig } from "../domain/scope.js";
 import type { LimitConfig, SourceConfig } from "../domain/source.js";
 import { planThinking } from "../domain/thinking.js";
@@ -36,6 +37,7 @@ function telemetryLine({ scopes, sqlite }: CheckReport): string {
   if (settings === undefined || backends.length === 0) return "Telemetry: none";
   const stores = backends.map((backend) => {
     if (backend === "jsonl") return `JSONL at ${printable(settings.jsonlPath)}`;
+    if (backend === "postgres") return `PostgreSQL at ${printable(shownDsn(settings.postgresDsn?.reveal() ?? ""))}`;
     if (sqlite.ok) return `SQLite at ${printable(settings.sqlitePath)}`;
     return `SQLite is not available here (${sqlite.reason}), so it falls back to JSONL; ${sqlite.remedy}`;
   });
@@ -65,9 +67,8 @@ function scopeLines({ config, cache, embedding }: CheckedScope, style: Style): s
 function cacheLines({ backend, ttlMs, maxBytes, namespace, salt, coalesce }: CheckedScope["cache"]): string[] {
   const isKept = backend !== "none";
   if (!isKept && !coalesce) return [];
-  const kept = isKept
-    ? [`backend ${backend}`, `ttl ${formatDuration(ttlMs)}`, `at most ${formatCount(maxBytes)} bytes`]
-    : ["backend none"];
+  const bound = backend === "memory" ? [`at most ${formatCount(maxBytes)} bytes`] : [];
+  const kept = isKept ? [`backend ${backend}`, `ttl ${formatDuration(ttlMs)}`, ...bound] : ["backend none"];
   const isSet = (text: string): string => (text === "" ? "no" : "yes");
   const parts = [
     ...kept,

@@ -1,11 +1,14 @@
 import type { Command } from "commander";
 import { inspectScope } from "../config/resolve.js";
 import { ConfigError, type ConfigProblem } from "../errors.js";
+import type { PostgresHealth } from "../telemetry/postgres-care.js";
 import { PricingTable } from "../telemetry/pricing.js";
 import { sqliteAvailable } from "../telemetry/sqlite.js";
 import { profileFor, profiles } from "../transports/openai/profiles.js";
 import { CONFIG_OPTION, ENV_OPTION } from "./arguments.js";
 import type { LiveAnswer } from "./check-live.js";
+import { checkPostgres, postgresLines } from "./check-postgres.js";
+import { type CheckedRedis, checkRedis, redisLines } from "./check-redis.js";
 import type { CheckedScope, CheckReport } from "./check-report.js";
 import { configurationLines, liveLines, noteLines, problemLines } from "./check-view.js";
 import { openConfiguration } from "./configuration.js";
@@ -28,7 +31,8 @@ Examples:
   polygateway check --scope LLM --live  also asks each source one tiny question
   polygateway check --config prod.yaml --env prod.env --json
 
-Exit code 1 when anything is wrong, or when a source doesn't answer with --live.`;
+Exit code 1 when anything is wrong, when PostgreSQL takes no telemetry, when Redis is needed and can't be used, or when
+a source doesn't answer with --live.`;
 
 /** `check`: the whole configuration at once, secrets masked (spec 08). */
 export function registerCheck(
@@ -57,13 +61,24 @@ async function runCheck(flags: CheckFlags, terminal: Terminal): Promise<void> {
   write(configurationLines(report, style));
   write(noteLines(report.notes, style));
   write(problemLines(report.problems, style));
+  const postgres = await checkPostgres(report);
+  write(postgresLines(postgres, style));
+  const redis = await checkRedis(report);
+  write(redisLines(redis, style));
   const answers = flags.live && report.problems.length === 0 ? await askAll(report, terminal) : undefined;
   if (answers) write(liveLines(answers, style));
-  if (flags.json) terminal.stdout.write(`${JSON.stringify(asJson(report, answers), null, 2)}\n`);
+  if (flags.json) terminal.stdout.write(`${JSON.stringify(asJson(report, answers, postgres, redis), null, 2)}\n`);
   const silent = [...(answers?.values() ?? [])].flat().filter(({ ok }) => !ok);
   if (report.problems.length > 0) throw new CliError(summary(report.problems.length, flags.live === true));
   if (silent.length > 0) throw new CliError(`No usable answer from ${silent.map(({ source }) => source).join(", ")}.`);
+  if (postgres?.ok === false) throw new CliError(`Telemetry in ${postgres.place} is not in order: see above.`);
+  if (isMissed(redis)) throw new CliError(`Redis at ${redis?.address} can't be used: see above.`);
   if (!flags.json) terminal.stdout.write(`${style.green("The configuration is good.")}\n`);
+}
+
+/** A Redis that nothing uses may be in whatever state. */
+function isMissed(redis: CheckedRedis | null): boolean {
+  return redis !== null && !redis.ok && redis.usedFor.length > 0;
 }
 
 function summary(problems: number, live: boolean): string {
@@ -125,11 +140,22 @@ async function askAll({ scopes }: CheckReport, terminal: Terminal): Promise<Read
   }
 }
 
-function asJson(report: CheckReport, answers: ReadonlyMap<string, LiveAnswer[]> | undefined): Record<string, unknown> {
+function asJson(
+  report: CheckReport,
+  answers: ReadonlyMap<string, LiveAnswer[]> | undefined,
+  postgres: PostgresHealth | null,
+  redis: CheckedRedis | null,
+): Record<string, unknown> {
   const { scopes, ...rest } = report;
   return {
-    ok: report.problems.length === 0 && [...(answers?.values() ?? [])].flat().every(({ ok }) => ok),
+    ok:
+      report.problems.length === 0 &&
+      postgres?.ok !== false &&
+      !isMissed(redis) &&
+      [...(answers?.values() ?? [])].flat().every(({ ok }) => ok),
     ...rest,
+    postgres,
+    redis,
     process: scopes[0]?.inspection.process ?? null,
     scopes: scopes.map(({ config, cache, embedding }) => ({
       ...config,

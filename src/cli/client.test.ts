@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import type { ProcessSettings } from "../config/env.js";
+import { Secret } from "../domain/secret.js";
 import { sqliteAvailable } from "../telemetry/sqlite.js";
 import { batchDefaults, telemetryStores } from "./client.js";
 
@@ -8,7 +9,12 @@ vi.mock("../telemetry/sqlite.js", async (original) => ({
   sqliteAvailable: vi.fn(),
 }));
 
-const settings = { telemetryBackends: undefined, sqlitePath: "./polygateway.db", jsonlPath: "./polygateway.jsonl" };
+const settings = {
+  telemetryBackends: undefined,
+  sqlitePath: "./polygateway.db",
+  jsonlPath: "./polygateway.jsonl",
+  postgresDsn: undefined,
+};
 let notes: string[];
 const note = (text: string): void => void notes.push(text);
 
@@ -32,6 +38,13 @@ describe("telemetryStores", () => {
     expect(telemetryStores({ ...settings, telemetryBackends: [] }, "mine.db", note)).toEqual([
       { kind: "sqlite", path: "mine.db" },
     ]);
+  });
+
+  it("is PostgreSQL by its address, from the configuration or from --db", () => {
+    const dsn = "postgres://me@db/calls";
+    const configured = { ...settings, telemetryBackends: ["postgres"] as const, postgresDsn: new Secret(dsn) };
+    expect(telemetryStores(configured, undefined, note)).toEqual([{ kind: "postgres", path: dsn }]);
+    expect(telemetryStores(settings, dsn, note)).toEqual([{ kind: "postgres", path: dsn }]);
   });
 
   it("falls back to JSONL without a driver, and says in one line how to get SQLite", () => {

@@ -3,11 +3,13 @@ import { defaultConcurrency } from "../batch/concurrency.js";
 import type { ProcessSettings } from "../config/env.js";
 import type { GatewayOptions } from "../config/options.js";
 import { resolveScope } from "../config/resolve.js";
+import { isPostgresDsn } from "../domain/postgres-dsn.js";
 import { GatewayClient } from "../gateway.js";
 import type { Recorder } from "../ports/recorder.js";
 import type { LogLevel, Runtime } from "../ports/runtime.js";
 import { defaultStatusFolder } from "../status/status-file.js";
 import { JsonlRecorder } from "../telemetry/jsonl.js";
+import { PostgresRecorder } from "../telemetry/postgres.js";
 import { PricingTable } from "../telemetry/pricing.js";
 import { SqliteRecorder, sqliteAvailable } from "../telemetry/sqlite.js";
 import { profileFor, profiles } from "../transports/openai/profiles.js";
@@ -20,7 +22,7 @@ const BATCH_BACKEND_GRACE_MS = 60_000;
 
 export interface ClientRequest extends ConfigFlags {
   readonly scope?: string;
-  /** SQLite database for telemetry, whatever the configuration says. */
+  /** SQLite database for telemetry, or the address of a PostgreSQL one, whatever the configuration says. */
   readonly db?: string;
   readonly terminal: Terminal;
   /** A batch waits where a single prompt would rather fail, and records each attempt before it goes on (spec 07). */
@@ -31,7 +33,8 @@ export interface ClientRequest extends ConfigFlags {
 
 /** A telemetry store that commands can read back. */
 export interface TelemetryStore {
-  readonly kind: "sqlite" | "jsonl";
+  readonly kind: "sqlite" | "jsonl" | "postgres";
+  /** Of a file; of PostgreSQL the address, secrets and all. */
   readonly path: string;
 }
 
@@ -50,13 +53,16 @@ export interface OpenedClient {
  * Without a SQLite driver rows go to a JSONL file beside it, and one line says how to get SQLite (spec 05).
  */
 export function telemetryStores(
-  settings: Pick<ProcessSettings, "telemetryBackends" | "sqlitePath" | "jsonlPath">,
+  settings: Pick<ProcessSettings, "telemetryBackends" | "sqlitePath" | "jsonlPath" | "postgresDsn">,
   db: string | undefined,
   note: (text: string) => void,
 ): TelemetryStore[] {
+  if (db !== undefined && isPostgresDsn(db)) return [{ kind: "postgres", path: db }];
   const backends = db === undefined ? (settings.telemetryBackends ?? ["sqlite"]) : (["sqlite"] as const);
   const stores = backends.flatMap((kind): TelemetryStore[] => {
     if (kind === "jsonl") return [{ kind, path: settings.jsonlPath }];
+    if (kind === "postgres" && settings.postgresDsn !== undefined)
+      return [{ kind, path: settings.postgresDsn.reveal() }];
     if (kind !== "sqlite") return [];
     const path = db ?? settings.sqlitePath;
     const driver = sqliteAvailable();
@@ -69,6 +75,7 @@ export function telemetryStores(
 }
 
 export function recorderFor(store: TelemetryStore): Recorder {
+  if (store.kind === "postgres") return new PostgresRecorder(store.path);
   return store.kind === "sqlite" ? new SqliteRecorder(store.path) : new JsonlRecorder(store.path);
 }
 

@@ -67,7 +67,12 @@ export async function runDemo(run: DemoRun): Promise<Check[] | undefined> {
 function preparePlaces({ folder, questions, terminal }: DemoRun): Places {
   const inPath = join(folder, "questions.jsonl");
   writeFileSync(inPath, questions);
-  const paths = { telemetryBackends: undefined, sqlitePath: join(folder, "polygateway.db"), jsonlPath: "" };
+  const paths = {
+    telemetryBackends: undefined,
+    sqlitePath: join(folder, "polygateway.db"),
+    jsonlPath: "",
+    postgresDsn: undefined,
+  };
   const [store] = telemetryStores(paths, undefined, (text) => terminal.stderr.write(`${text}\n`));
   if (store === undefined) throw new Error("the demo has no telemetry store");
   return { inPath, outPath: join(folder, "answers.jsonl"), store };

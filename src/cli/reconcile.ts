@@ -6,7 +6,7 @@ import { CONFIG_OPTION, ENV_OPTION, parseDurationMs } from "./arguments.js";
 import { CliError, EXIT } from "./failure.js";
 import { formatCost, formatCount, PRICE_REMEDY, plural } from "./format.js";
 import { unreadableText } from "./report.js";
-import { DB_OPTION, type TelemetryFlags, telemetryFile } from "./telemetry-file.js";
+import { DB_OPTION, shownPlace, type TelemetryFlags, telemetryFile } from "./telemetry-file.js";
 import { printable, processTerminal, type Style, styleOf, type Terminal } from "./terminal.js";
 
 interface ReconcileFlags extends TelemetryFlags {
@@ -32,7 +32,7 @@ export function registerReconcile(program: Command, terminal: Terminal = process
     .option(...DB_OPTION)
     .option(...CONFIG_OPTION)
     .option(...ENV_OPTION)
-    .option("--table <name>", "table of a SQLite file (default llm_calls)")
+    .option("--table <name>", "table of a database (default llm_calls)")
     .option("--out <file>", "OUT file of a batch")
     .addOption(
       new Option("--stale-after <time>", "when rows of a process on another host count as left behind")
@@ -43,14 +43,15 @@ export function registerReconcile(program: Command, terminal: Terminal = process
     .addHelpText("after", EXAMPLES)
     .action(async (flags: ReconcileFlags) => {
       const path = telemetryFile(flags, terminal.env);
+      const shown = shownPlace(path);
       const report = await reconcile(path, flags);
       const text = flags.json
-        ? JSON.stringify({ file: path, ...report }, null, 2)
-        : [`Telemetry  ${path}`, ...reconcileLines(report, styleOf(terminal.stdout, terminal.env))].join("\n");
+        ? JSON.stringify({ file: shown, ...report }, null, 2)
+        : [`Telemetry  ${shown}`, ...reconcileLines(report, styleOf(terminal.stdout, terminal.env))].join("\n");
       terminal.stdout.write(`${text}\n`);
       if (report.balanced) return;
       const count = plural(report.differences.length, "difference");
-      throw new CliError(`The books of ${path} don't balance: ${count}.`, EXIT.someFailed);
+      throw new CliError(`The books of ${shown} don't balance: ${count}.`, EXIT.someFailed);
     });
 }
 

@@ -42,7 +42,7 @@ export function registerReport(program: Command, terminal: Terminal = processTer
     .option(...DB_OPTION)
     .option(...CONFIG_OPTION)
     .option(...ENV_OPTION)
-    .option("--table <name>", "table of a SQLite file (default llm_calls)")
+    .option("--table <name>", "table of a database (default llm_calls)")
     .option("--since <when>", "only newer rows: a length of time (90s, 15m, 1h, 7d) or a date (2025-11-29)")
     .addOption(new Option("--by <group>", "one line per value").choices(REPORT_GROUPINGS))
     .option("--json", "print JSON")

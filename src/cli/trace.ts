@@ -43,7 +43,7 @@ export function registerTrace(program: Command, terminal: Terminal = processTerm
     .option(...DB_OPTION)
     .option(...CONFIG_OPTION)
     .option(...ENV_OPTION)
-    .option("--table <name>", "table of a SQLite file (default llm_calls)")
+    .option("--table <name>", "table of a database (default llm_calls)")
     .option("--json", "print JSON")
     .addHelpText("after", EXAMPLES)
     .action(async (id: string, flags: TraceFlags) => {

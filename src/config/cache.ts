@@ -1,9 +1,11 @@
+import { REDIS_URL_FORM, readRedisUrl } from "../domain/redis-address.js";
 import type { CacheConfig } from "../domain/scope.js";
 import type { AnswerCache } from "../ports/cache.js";
 import type { ConfigNote } from "./invariants.js";
 import type { Labels } from "./labels.js";
 import type { OptionReader } from "./reader.js";
 import { CACHE_FIELDS } from "./schema.js";
+import type { RedisSettings } from "./schema-process.js";
 import { hasMethods, isPlainObject } from "./values.js";
 
 export interface ResolvedCache extends CacheConfig {
@@ -34,8 +36,46 @@ export function readCache(reader: OptionReader, given: unknown): ResolvedCache {
   return { ...config, store: store as AnswerCache };
 }
 
-/** Settings that decide nothing, because nothing is kept or shared. */
-export function cacheNotes(given: unknown, { backend, store, coalesce }: ResolvedCache, labels: Labels): ConfigNote[] {
+/** What may be kept in Redis. */
+export interface RedisUsers {
+  readonly cache: ResolvedCache;
+  readonly limiterBackend: "memory" | "redis";
+}
+
+const isInRedis = ({ backend, store }: ResolvedCache): boolean => backend === "redis" && store === null;
+const needsRedis = ({ cache, limiterBackend }: RedisUsers): boolean => isInRedis(cache) || limiterBackend === "redis";
+
+/** What is kept in Redis needs to know where that is. */
+export function requireRedis(reader: OptionReader, used: RedisUsers, { url }: RedisSettings): void {
+  const option = used.limiterBackend === "redis" ? "limiterBackend" : "cache.backend";
+  if (!needsRedis(used) || !reader.usable(option) || !reader.usable("redis.url")) return;
+  const read = url === undefined ? undefined : readRedisUrl(url.reveal());
+  if (read !== undefined && "problem" in read) reader.report("redis.url", read.problem, `Give ${REDIS_URL_FORM}.`);
+  if (read !== undefined) return;
+  const remedy = "Set REDIS_URL, in a file process.redisUrl, in code redis.url.";
+  reader.report(option, "needs the address of Redis, and none is given", remedy);
+}
+
+/** Settings that decide nothing, because nothing is kept or shared, or not in such a place. */
+export function cacheNotes(
+  { cache: given, redis }: Readonly<Record<string, unknown>>,
+  used: RedisUsers,
+  labels: Labels,
+): ConfigNote[] {
+  return [...idleNotes(given, used.cache, labels), ...redisNotes(given, redis, used, labels)];
+}
+
+/** An address alone is no news: other programs of the same environment use the same name. */
+function redisNotes(given: unknown, redis: unknown, used: RedisUsers, labels: Labels): ConfigNote[] {
+  const notes: [option: string, text: string][] = [];
+  if (isInRedis(used.cache) && isPlainObject(given) && given.maxBytes !== undefined)
+    notes.push(["cache.maxBytes", "has no effect on Redis, which has its maxmemory"]);
+  if (!needsRedis(used) && isPlainObject(redis) && redis.timeoutMs !== undefined)
+    notes.push(["redis.timeoutMs", "has no effect while nothing is kept in Redis"]);
+  return notes.map(([option, text]) => ({ key: labels.key(option), level: "warning", text }));
+}
+
+function idleNotes(given: unknown, { backend, store, coalesce }: ResolvedCache, labels: Labels): ConfigNote[] {
   if (backend !== "none" || store !== null || !isPlainObject(given)) return [];
   const idle = coalesce ? ["ttlMs", "maxBytes"] : ["ttlMs", "maxBytes", "namespace", "salt"];
   const text = `has no effect while ${labels.key("cache.backend")} is none`;

@@ -108,6 +108,9 @@ const PROCESS_CODE: Readonly<Record<string, string>> = {
   durability: "telemetryOptions.durability",
   journal: "telemetryOptions.journal",
   statusPath: "statusPath",
+  limiterBackend: "limiterBackend",
+  redisUrl: "redis.url",
+  redisTimeoutMs: "redis.timeoutMs",
 };
 
 /** How an option is called in code and, where that differs, in a file. */
@@ -120,7 +123,8 @@ function optionNames(section: Section, row: Row): string[] {
 function tableRow(section: Section, row: Row): string {
   const { field, later } = row;
   const name = `\`${section.prefix}${field.env}\``;
-  const inFile = row.option === undefined ? "" : `, in a file \`${row.option}File\`,`;
+  const place = section.prefix === "" ? "process." : "";
+  const inFile = row.option === undefined ? "" : `, in a file \`${place}${row.option}File\`,`;
   const file = field.secret ? ` Or \`${field.env}_FILE\`${inFile} = path of a file that holds it.` : "";
   const today = later === undefined ? "" : ` Today: ${later.today}.`;
   const cells = [
@@ -173,6 +177,7 @@ LLM__QWEN__1__MODEL=qwen3-8b
 | \`EST_TOKENS\` ≤ \`TPM\` and ≤ \`GLOBAL__TPM\` | else no call is ever admitted |
 | \`RETRY__BACKOFF_MAX_S\` ≥ \`RETRY__BACKOFF_BASE_S\` | |
 | \`PGW_LEASE_RENEWAL=off\` ⇒ \`PGW_LEASE_TTL_S\` ≥ every \`TIMEOUT_S\` | else a permit returns while its call still runs |
+| \`redis\` anywhere ⇒ \`REDIS_URL\` | in a file \`process.redisUrl\` |
 | \`PGW_LIMITER_BACKEND\` = \`PGW_BREAKER_BACKEND\` | both are decided in one step |
 | a source's limit ≤ the scope's | warning only |
 | at least one source | all of them \`DISABLED\` is allowed: calls then end as \`no_sources\` |

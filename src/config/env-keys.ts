@@ -3,6 +3,7 @@ import type { Field } from "./field.js";
 import { fieldOf, parsePath } from "./labels.js";
 import { EMBEDDING_FIELDS, FLAT_NAMES, GROUPS, SCOPE_FIELDS } from "./schema.js";
 import { type LaterField, SCOPE_LATER, SOURCE_LATER } from "./schema-later.js";
+import { PROCESS_FIELDS } from "./schema-process.js";
 import { SOURCE_FIELDS } from "./schema-source.js";
 
 /** What a name below `{SCOPE}__` stands for. */
@@ -130,7 +131,7 @@ export function envNameOf(scope: string, path: string, prefixes: readonly string
     return env === undefined ? prefix : `${prefix}__${env}`;
   }
   if (env === undefined) return path === "sources" ? `${scope}__{PROVIDER}__1__BASE_URL` : path;
-  if (env.startsWith("PGW_")) return env;
+  if (env.startsWith("PGW_") || env === PROCESS_FIELDS.redisUrl.env) return env;
   const group = Object.entries(GROUPS).find(([, { option }]) => "group" in parsed && option === parsed.group);
   return group ? `${scope}__${group[0]}__${env}` : `${scope}__${env}`;
 }

@@ -55,7 +55,8 @@ export function readProcess(reading: EnvReading): ProcessReading {
 /** Rules between the settings of the process; `nameOf` = how the user writes them. */
 export function judgeProcess(reading: EnvReading, process: ProcessReading, nameOf: NameOf): void {
   checkBackendsAgree(reading, process.given, nameOf);
-  noteIdlePaths(reading, process, nameOf);
+  requireDsn(reading, process, nameOf);
+  noteIdlePlaces(reading, process, nameOf);
 }
 
 /** The setting of a name in the environment. */
@@ -114,17 +115,28 @@ function checkBackendsAgree(
   });
 }
 
-function noteIdlePaths(
+function requireDsn(reading: EnvReading, { given, settings, broken }: ProcessReading, nameOf: NameOf): void {
+  const isNamed = settings.telemetryBackends?.includes("postgres") === true && !broken.has("telemetryBackends");
+  if (!isNamed || given.has("postgresDsn") || broken.has("postgresDsn")) return;
+  reading.problems.push({
+    key: nameOf("postgresDsn"),
+    problem: `is not set, although ${nameOf("telemetryBackends")} names postgres`,
+    remedy: `Give ${accepted(PROCESS_FIELDS.postgresDsn, "seconds")}.`,
+  });
+}
+
+function noteIdlePlaces(
   reading: EnvReading,
   { given, settings: { telemetryBackends: backends }, broken }: ProcessReading,
   nameOf: NameOf,
 ): void {
   if (broken.has("telemetryBackends")) return;
-  const paths = [
+  const places = [
     { option: "sqlitePath", backend: "sqlite", on: backends?.includes("sqlite") ?? true },
     { option: "jsonlPath", backend: "jsonl", on: backends?.includes("jsonl") ?? false },
+    { option: "postgresDsn", backend: "postgres", on: backends?.includes("postgres") ?? false },
   ] as const;
-  for (const { option, backend, on } of paths) {
+  for (const { option, backend, on } of places) {
     const text = given.get(option);
     if (on || text === undefined) continue;
     const what = `has no effect while ${nameOf("telemetryBackends")} doesn't name ${backend}`;

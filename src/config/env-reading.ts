@@ -1,3 +1,5 @@
+import { dsnSecrets } from "../domain/postgres-dsn.js";
+import { readRedisUrl } from "../domain/redis-address.js";
 import { maskSecret } from "../domain/secret.js";
 import type { ConfigProblem } from "../errors.js";
 import { readText } from "./dotenv.js";
@@ -23,9 +25,19 @@ export interface EnvReading {
 export function startReading(env: Env, readFile: (path: string) => string = readText): EnvReading {
   const secrets = new Set<string>();
   for (const [name, value] of Object.entries(env)) {
-    if (value !== undefined && /(API_KEY|DSN|SALT)$/.test(name)) addSecret(secrets, value);
+    if (value === undefined || !/(API_KEY|DSN|SALT)$/.test(name)) continue;
+    addSecret(secrets, value);
+    if (name.endsWith("DSN")) for (const secret of dsnSecrets(value)) addSecret(secrets, secret);
   }
+  addUrlSecrets(secrets, env.REDIS_URL);
   return { env, problems: [], notes: [], readFile, secrets };
+}
+
+/** The password of an address in every way in which it may be written. */
+function addUrlSecrets(secrets: Set<string>, url: string | undefined): void {
+  if (url === undefined) return;
+  const read = readRedisUrl(url.trim());
+  for (const secret of "problem" in read ? [] : read.secrets) addSecret(secrets, secret);
 }
 
 export interface GivenText {

@@ -323,18 +323,24 @@ describe("flat names of older configurations", () => {
   });
 });
 
-test.each<Record<string, string>>([
-  { LLM__CACHE__BACKEND: "redis" },
-  { PGW_CACHE_BACKEND: "redis" },
-  { PGW_TELEMETRY_BACKEND: "sqlite,postgres" },
-  { PGW_TELEMETRY_BACKEND: "otel" },
-])("%j is refused: not available in this version", (env) => {
-  expect(problemOf(env).problem).toContain("not available in this version");
-});
+test.each<Record<string, string>>([{ PGW_TELEMETRY_BACKEND: "otel" }])(
+  "%j is refused: not available in this version",
+  (env) => {
+    expect(problemOf(env).problem).toContain("not available in this version");
+  },
+);
 
-test("both Redis backends are refused, and backends must agree", () => {
-  const redis = problemsOf({ ...GOOD, PGW_LIMITER_BACKEND: "redis", PGW_BREAKER_BACKEND: "redis" });
-  expect(redis.map(({ problem }) => problem)).toEqual(Array(2).fill("is not available in this version"));
+test("limits in Redis need its address and give permits ahead, and backends must agree", () => {
+  const both = { ...GOOD, PGW_LIMITER_BACKEND: "redis", PGW_BREAKER_BACKEND: "redis" };
+  expect(problemOf(both)).toMatchObject({
+    key: "PGW_LIMITER_BACKEND",
+    problem: "needs the address of Redis, and none is given",
+  });
+  const reached = { ...both, REDIS_URL: "redis://127.0.0.1:6379" };
+  const resolved = (env: Record<string, string>) => resolveScope(loadEnv("LLM", env).options);
+  expect(resolved(reached).limiterBackend).toBe("redis");
+  expect(resolved(reached).config.scheduling.prefetchMs).toBe(1_000);
+  expect(resolved({ ...reached, LLM__SCHEDULING__PREFETCH_S: "0" }).config.scheduling.prefetchMs).toBe(0);
   const mixed = problemsOf({ ...GOOD, PGW_LIMITER_BACKEND: "redis" });
   expect(mixed.find(({ key }) => key === "PGW_BREAKER_BACKEND")?.problem).toBe(
     "differs from PGW_LIMITER_BACKEND = redis",

@@ -147,6 +147,9 @@ export const PROCESS_OPTIONS = [
   ["journal", "telemetryOptions.journal"],
   ["durability", "telemetryOptions.durability"],
   ["cacheBackend", "cache.backend"],
+  ["limiterBackend", "limiterBackend"],
+  ["redisUrl", "redis.url"],
+  ["redisTimeoutMs", "redis.timeoutMs"],
   ["statusPath", "statusPath"],
 ] as const;
 

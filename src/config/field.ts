@@ -4,6 +4,8 @@ export type FieldKind =
   | "text"
   | "url"
   | "secret"
+  | "dsn"
+  | "redis_url"
   | "duration"
   | "number"
   | "integer"

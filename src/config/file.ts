@@ -156,6 +156,8 @@ const MOST_NAMED = 3;
 function noteUnread(reading: EnvReading, file: string, scope: string, used: ReadonlySet<string>): void {
   const isScope = scopesIn(reading.env).includes(scope);
   const process = new Set(processNames());
+  // A name of other programs too; where it is needed and missing, that is a problem of its own.
+  process.delete("REDIS_URL");
   const unread = Object.keys(reading.env).filter((name) => {
     if (reading.env[name] === undefined || used.has(name)) return false;
     return process.has(name) || (isScope && name.startsWith(`${scope}__`));

@@ -1,3 +1,4 @@
+import { readRedisUrl } from "../domain/redis-address.js";
 import { maskSecret, Secret } from "../domain/secret.js";
 import { isPlainObject } from "./values.js";
 
@@ -27,6 +28,11 @@ export function secretsIn(options: Readonly<Record<string, unknown>>): Set<strin
     if (isPlainObject(source.headers)) Object.values(source.headers).forEach(add);
   }
   if (isPlainObject(options.cache)) add(options.cache.salt);
+  if (isPlainObject(options.redis)) {
+    add(options.redis.url);
+    const read = typeof options.redis.url === "string" ? readRedisUrl(options.redis.url) : undefined;
+    if (read !== undefined && "secrets" in read) read.secrets.forEach(add);
+  }
   return secrets;
 }
 

@@ -8,7 +8,7 @@ import {
   RETRY_FIELDS,
   SCOPE_FIELDS,
 } from "./schema.js";
-import { PROCESS_FIELDS } from "./schema-process.js";
+import { PROCESS_FIELDS, REDIS_FIELDS } from "./schema-process.js";
 import { SCHEDULING_FIELDS } from "./schema-scheduling.js";
 import { SOURCE_FIELDS } from "./schema-source.js";
 import { accepted, type Notation, quoted, showValue } from "./values.js";
@@ -43,6 +43,7 @@ const GROUP_FIELDS: Readonly<Record<string, Readonly<Record<string, Field>>>> = 
   scheduling: SCHEDULING_FIELDS,
   cache: CACHE_FIELDS,
   telemetryOptions: TELEMETRY_FIELDS,
+  redis: REDIS_FIELDS,
 };
 
 const TOP_FIELDS: Readonly<Record<string, Field>> = {

@@ -172,8 +172,8 @@ export interface ProxyEnv {
 
 /** Which answers are given again, and from where (spec 04). */
 export interface CacheOptions {
-  /** Default `none`: nothing is kept. */
-  backend?: "none" | "memory";
+  /** Default `none`: nothing is kept. `redis` needs `redis.url`. */
+  backend?: "none" | "memory" | "redis";
   /** A place of your own, or one that several clients share; in place of `backend`, `ttlMs` and `maxBytes`. */
   store?: AnswerCache;
   /** How long an answer is good for, in ms. Default one day. */
@@ -186,6 +186,14 @@ export interface CacheOptions {
   salt?: string;
   /** Identical calls in flight share one chain of attempts, even where nothing is kept. Default false. */
   coalesce?: boolean;
+}
+
+/** How Redis is reached, for what is kept there. For Sentinel, a cluster or a client of your own: `new RedisCache(…)`. */
+export interface RedisOptions {
+  /** `redis://[user:password@]host[:port][/database]`, or `rediss://` for TLS. */
+  url?: string | Secret;
+  /** Longest wait for an answer, in ms. Default 250. */
+  timeoutMs?: number;
 }
 
 /** What every client can be given. Only `scope` and `sources` have no default. */
@@ -204,11 +212,14 @@ export interface ScopeOptions {
   failover?: Failover;
   /** Longest call from its start, queue and retries included, in ms. Default: none. */
   deadlineMs?: number;
-  /** Share one to share its limits; must be of the same scope. Default: a new one in memory. */
+  /** Share one to share its limits; must be of the same scope. Default: a new one, kept where `limiterBackend` says. */
   governor?: Governor;
+  /** Where limits and breakers live: in this process, or for a whole fleet in Redis (`redis.url`). Default `memory`. */
+  limiterBackend?: "memory" | "redis";
   /** Where telemetry goes. Default `"none"`. */
   telemetry?: Recorder | readonly Recorder[] | "none";
   telemetryOptions?: TelemetryOptions;
+  redis?: RedisOptions;
   pricing?: PricingSource;
   /** Clock, sleep, randomness and ids, for tests and simulations. */
   runtime?: Runtime;
@@ -224,7 +235,7 @@ export interface ScopeOptions {
 
 /** Everything a `GatewayClient` can be given. */
 export interface GatewayOptions extends ScopeOptions {
-  /** Keeps answers, to give them again for the same request: `new MemoryCache()`, or one of your own. Default: none. */
+  /** Keeps answers, to give them again for the same request: `new MemoryCache()`, a RedisCache, or one of your own. Default: none. */
   cache?: CacheOptions | AnswerCache;
   /** Sends attempts in place of the built-in transport. */
   transport?: ChatTransport;

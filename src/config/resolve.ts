@@ -2,7 +2,7 @@ import type { EmbeddingConfig } from "../domain/embedding.js";
 import type { ScopeConfig, SelectorName } from "../domain/scope.js";
 import type { SourceConfig } from "../domain/source.js";
 import { ConfigError, type ConfigProblem } from "../errors.js";
-import { cacheNotes, type ResolvedCache, readCache } from "./cache.js";
+import { cacheNotes, type ResolvedCache, readCache, requireRedis } from "./cache.js";
 import type { ClientKind } from "./client-kind.js";
 import type { Field, Fields } from "./field.js";
 import { type ConfigNote, embeddingWarnings, violations, warnings } from "./invariants.js";
@@ -19,7 +19,7 @@ import {
   RETRY_FIELDS,
   SCOPE_FIELDS,
 } from "./schema.js";
-import { PROCESS_FIELDS } from "./schema-process.js";
+import { PROCESS_FIELDS, type ProcessSettings, REDIS_FIELDS, type RedisSettings } from "./schema-process.js";
 import { SCHEDULING_FIELDS } from "./schema-scheduling.js";
 import { SOURCE_FIELDS } from "./schema-source.js";
 import { hasMethods, isPlainObject } from "./values.js";
@@ -39,7 +39,9 @@ export interface ResolveContext extends ProfileContext {
 
 export interface ResolvedScope {
   readonly config: ScopeConfig;
+  readonly limiterBackend: ProcessSettings["limiterBackend"];
   readonly cache: ResolvedCache;
+  readonly redis: RedisSettings;
   /** null for a chat client. */
   readonly embedding: EmbeddingConfig | null;
   readonly telemetry: Required<TelemetryOptions>;
@@ -75,7 +77,10 @@ export function inspectScope(
   reader.refuseUnknown(given, isEmbedding ? [...KNOWN_OPTIONS, ...EMBEDDING_OPTIONS] : KNOWN_OPTIONS, "");
   const sources = readSources(reader, given.sources, context);
   const config = readScope(reader, given, sources);
+  const limiterBackend = readLimiterBackend(reader, given);
   const cache = readCache(reader, given.cache);
+  const redis = reader.object("redis", REDIS_FIELDS, given.redis);
+  requireRedis(reader, { cache, limiterBackend }, redis);
   const telemetry = reader.object("telemetryOptions", TELEMETRY_FIELDS, given.telemetryOptions);
   const embedding = isEmbedding ? readEmbedding(reader, given) : null;
   checkPassedThrough(reader, given, isEmbedding ? EMBEDDING_TRANSPORT : CHAT_TRANSPORT);
@@ -84,13 +89,15 @@ export function inspectScope(
   const subject = { config, positions, labels, usable: reader.usable, hasPrices };
   const secrets = secretsIn(given);
   return {
-    config,
+    config: limiterBackend === "redis" ? prefetching(config, given.scheduling) : config,
+    limiterBackend,
     cache,
+    redis,
     embedding,
     telemetry,
     statusPath: reader.field("statusPath", PROCESS_FIELDS.statusPath, given.statusPath),
     notes: masked(secrets, [
-      ...cacheNotes(given.cache, cache, labels),
+      ...cacheNotes(given, { cache, limiterBackend }, labels),
       ...emptyScopeNotes(given.sources, sources.length),
       ...warnings(subject),
       ...(embedding === null ? [] : embeddingWarnings(subject, embedding.batchSize)),
@@ -140,9 +147,11 @@ const KNOWN_OPTIONS = [
   "telemetryOptions",
   "leaseTtlMs",
   "leaseRenewal",
+  "limiterBackend",
   "statusPath",
   "proxyEnv",
   "cache",
+  "redis",
   "transport",
   ...Object.keys(PASSED_THROUGH),
 ];
@@ -157,6 +166,22 @@ function readEmbedding(reader: OptionReader, given: Record<string, unknown>): Em
     normalize: reader.field("normalize", EMBEDDING_FIELDS.normalize, given.normalize),
     concurrency: reader.field("concurrency", EMBEDDING_FIELDS.concurrency, given.concurrency),
   };
+}
+
+/** A governor of the user's own is where it is. */
+function readLimiterBackend(reader: OptionReader, given: Record<string, unknown>): ProcessSettings["limiterBackend"] {
+  const backend = reader.field("limiterBackend", PROCESS_FIELDS.limiterBackend, given.limiterBackend);
+  if (given.governor === undefined || given.limiterBackend === undefined) return backend;
+  reader.report("limiterBackend", "has no effect beside governor", "Give one of the two.");
+  return "memory";
+}
+
+/** Where asking costs a round trip, permits are given ahead (spec 10 §2), unless somebody said otherwise. */
+const PREFETCH_MS = 1_000;
+
+function prefetching(config: ScopeConfig, given: unknown): ScopeConfig {
+  if (isPlainObject(given) && given.prefetchMs !== undefined) return config;
+  return { ...config, scheduling: { ...config.scheduling, prefetchMs: PREFETCH_MS } };
 }
 
 function readScope(

@@ -12,8 +12,6 @@ function without(today: string, ...fields: Field[]): readonly LaterField[] {
   return fields.map((field) => ({ field, treatment: "no_effect", today }));
 }
 
-const REDIS_TODAY = "the Redis backends come with a later version";
-
 export const SOURCE_LATER: readonly LaterField[] = [];
 
 /** By group. */
@@ -24,14 +22,4 @@ export const SCOPE_LATER: Readonly<Record<string, readonly LaterField[]>> = {
   ),
 };
 
-export const PROCESS_LATER: readonly LaterField[] = [
-  ...without(REDIS_TODAY, duration("PGW_REDIS_TIMEOUT_S", 250, "Longest wait for Redis", { above: 0 })),
-  ...without("PostgreSQL telemetry comes with a later version", {
-    kind: "text",
-    env: "PGW_TELEMETRY_PG_DSN",
-    fallback: undefined,
-    defaultText: "–",
-    secret: true,
-    text: "Address of the PostgreSQL telemetry database",
-  }),
-];
+export const PROCESS_LATER: readonly LaterField[] = [];

@@ -69,15 +69,19 @@ export const BACKPRESSURE_FIELDS: Fields<BackpressureConfig> = {
 
 export const CACHE_FIELDS: Fields<CacheConfig> = {
   backend: choice("BACKEND", ["none", "memory", "redis"], CACHE_DEFAULTS.backend, "Where answers are kept", {
-    available: ["none", "memory"],
     defaultText: "PGW_CACHE_BACKEND, else none",
   }),
   ttlMs: duration("TTL_S", CACHE_DEFAULTS.ttlMs, "How long an answer is good for", { above: 0 }),
-  maxBytes: integer("MAX_BYTES", CACHE_DEFAULTS.maxBytes, "Size of the memory cache", {
-    min: 1,
-    max: 2 ** 40,
-    unit: "bytes",
-  }),
+  maxBytes: integer(
+    "MAX_BYTES",
+    CACHE_DEFAULTS.maxBytes,
+    "Size of the memory cache; Redis keeps its own bound, maxmemory",
+    {
+      min: 1,
+      max: 2 ** 40,
+      unit: "bytes",
+    },
+  ),
   namespace: {
     kind: "text",
     env: "NAMESPACE",

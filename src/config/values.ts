@@ -1,3 +1,5 @@
+import { dsnProblem } from "../domain/postgres-dsn.js";
+import { REDIS_URL_FORM } from "../domain/redis-address.js";
 import { hideValues, maskSecret, Secret } from "../domain/secret.js";
 import type { Field } from "./field.js";
 import { canBeSent } from "./header-names.js";
@@ -38,6 +40,10 @@ export function checkValue(field: Field, value: unknown): Checked {
       return checkUrl(value);
     case "secret":
       return checkSecret(value);
+    case "dsn":
+      return checkDsn(value);
+    case "redis_url":
+      return checkRedisUrl(value);
     case "object":
       return checkObject(value);
     case "headers":
@@ -103,6 +109,21 @@ function checkSecret(value: unknown): Checked {
   return { value: value instanceof Secret ? value : new Secret(text) };
 }
 
+function checkDsn(value: unknown): Checked {
+  const text = value instanceof Secret ? value.reveal() : value;
+  if (typeof text !== "string") return { problem: "is not a text" };
+  if (CONTROL.test(text)) return { problem: "has a line end or another control character" };
+  const problem = dsnProblem(text);
+  return problem === null ? { value: new Secret(text.trim()) } : { problem };
+}
+
+/** Whether it is an address is asked where it is used: REDIS_URL may be meant for another program (cache.ts). */
+function checkRedisUrl(value: unknown): Checked {
+  const text = value instanceof Secret ? value.reveal() : value;
+  if (typeof text !== "string") return { problem: "is not a text" };
+  return text.trim() === "" ? { problem: "is empty" } : { value: new Secret(text.trim()) };
+}
+
 function checkTransient400(value: unknown): Checked {
   if (value === "off" || value === "relay") return { value };
   if (!(value instanceof RegExp)) return { problem: "is neither off, relay nor a pattern" };
@@ -165,6 +186,10 @@ export function accepted(field: Field, notation: Notation): string {
       return "an address like https://host/v1, without user, password, query and fragment";
     case "secret":
       return "the key alone on one line, or none for servers without keys";
+    case "dsn":
+      return "an address like postgres://user:password@host:5432/database";
+    case "redis_url":
+      return `an address like ${REDIS_URL_FORM}`;
     case "object":
       return notation === "seconds" ? 'a JSON object like {"top_k": 20}' : "a plain object";
     case "headers":

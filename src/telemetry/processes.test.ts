@@ -1,12 +1,14 @@
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { build } from "tsdown";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { createDatabase, type TestDatabase } from "../../test/services/database.js";
+import { sharedPostgres } from "../../test/services/shared-postgres.js";
 import { sampleOpen } from "../testing/contracts/recorder.js";
 import type { StoredRow } from "./columns.js";
 import { openTelemetryFile } from "./reader.js";
@@ -32,6 +34,7 @@ beforeAll(async () => {
       sqlite: "src/telemetry/sqlite.ts",
       "sqlite-worker": "src/telemetry/sqlite-worker.js",
       jsonl: "src/telemetry/jsonl.ts",
+      postgres: "src/telemetry/postgres.ts",
       emitter: "src/telemetry/emitter.ts",
       system: "src/backends/system.ts",
     },
@@ -69,11 +72,13 @@ const WORKER = `
   import { createSystemRuntime } from "./system.js";
   import { SqliteRecorder } from "./sqlite.js";
   import { JsonlRecorder } from "./jsonl.js";
+  import { PostgresRecorder } from "./postgres.js";
 
   const [kind, path, journal, durability] = process.argv.slice(2);
   const runtime = createSystemRuntime();
   const worker = hostname() + ":" + process.pid + ":test";
-  const recorder = kind === "sqlite" ? new SqliteRecorder(path) : new JsonlRecorder(path);
+  const Recorder = { sqlite: SqliteRecorder, jsonl: JsonlRecorder, postgres: PostgresRecorder }[kind];
+  const recorder = new Recorder(path);
   const telemetry = createTelemetry({ recorders: [recorder], runtime, worker, capture: "full", journal, durability });
   const blank = { sessionId: "s", parentCallId: null, scope: "LLM", operation: "chat", provider: "p", messages: "x".repeat(300),
     response: null, thinking: null, promptTokens: 10, completionTokens: 5, usageSource: "measured", latencyMs: 1, ttftMs: null,
@@ -135,13 +140,32 @@ function integrity(path: string): unknown {
   }
 }
 
-const kinds = ["sqlite", "jsonl"].filter((kind) => kind === "jsonl" || sqliteAvailable().ok);
+const server = await sharedPostgres();
+const isThere: Readonly<Record<string, boolean>> = {
+  sqlite: sqliteAvailable().ok,
+  jsonl: true,
+  postgres: server !== null,
+};
+const kinds = Object.keys(isThere).filter((kind) => isThere[kind]);
+let database: TestDatabase | undefined;
+
+/** Where a store of its own is. */
+async function placeOf(kind: string): Promise<string> {
+  if (kind !== "postgres") return join(folder, `calls.${kind === "sqlite" ? "db" : "jsonl"}`);
+  database = await createDatabase(server!);
+  return database.url();
+}
+
+afterEach(async () => {
+  await database?.dispose();
+  database = undefined;
+});
 
 describe.each(kinds)("a process killed under load, %s", (kind) => {
   test.each([40, 173, 400])(
     "keeps every acknowledged row, and reconcile balances the books (%i lines)",
     async (lines) => {
-      const path = join(folder, `calls.${kind === "sqlite" ? "db" : "jsonl"}`);
+      const path = await placeOf(kind);
       const said = await killedUnderLoad([kind, path, "before_send", "sync"], lines);
       if (kind === "sqlite") expect(integrity(path)).toEqual([{ integrity_check: "ok" }]);
       const report = await reconcileStore({ store: path, now: Date.now() });
@@ -162,14 +186,14 @@ describe.each(kinds)("a process killed under load, %s", (kind) => {
   );
 
   test("balances with the asynchronous journal too", async () => {
-    const path = join(folder, `calls.${kind === "sqlite" ? "db" : "jsonl"}`);
+    const path = await placeOf(kind);
     await killedUnderLoad([kind, path, "async", "async"], 4_000);
     const report = await reconcileStore({ store: path, now: Date.now() });
     expect(report).toMatchObject({ balanced: true, open: 0 });
   });
 
   test("leaves a living process alone", async () => {
-    const path = join(folder, `calls.${kind === "sqlite" ? "db" : "jsonl"}`);
+    const path = await placeOf(kind);
     const args = [script("worker", WORKER), kind, path, "before_send", "sync"];
     const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
     children.push(child);
@@ -211,5 +235,28 @@ describe.skipIf(!sqliteAvailable().ok)("the end of a process", () => {
        console.log(JSON.stringify(recorder.stats().dropped));`,
     );
     expect(execFileSync(process.execPath, [main], { timeout: 30_000, encoding: "utf8" })).toBe("1\n1\n");
+  });
+});
+
+describe("without the package pg", () => {
+  test("importing and constructing go well, and one warning names the command that installs it", () => {
+    const alone = mkdtempSync(join(folder, "alone-"));
+    for (const name of readdirSync(built)) cpSync(join(built, name), join(alone, name));
+    writeFileSync(join(alone, "package.json"), `{ "type": "module" }`);
+    const main = join(alone, "main.mjs");
+    writeFileSync(
+      main,
+      `import { PostgresRecorder } from "./postgres.js";
+       const recorder = new PostgresRecorder("postgres://me:sesame-5512@127.0.0.1:1/db");
+       recorder.onProblem(({ code, message }) => console.log(code, message));
+       recorder.open(${JSON.stringify(sampleOpen(1))}, false);
+       await recorder.flush();
+       recorder.open(${JSON.stringify(sampleOpen(2))}, false);
+       await recorder.flush();
+       console.log(JSON.stringify(recorder.stats().queued));`,
+    );
+    expect(execFileSync(process.execPath, [main], { timeout: 30_000, encoding: "utf8" })).toBe(
+      "PG_TELEMETRY_POOL postgres://me@127.0.0.1:1/db: the package pg is not installed. Install it: npm install pg@8. Rows are kept meanwhile\n2\n",
+    );
   });
 });

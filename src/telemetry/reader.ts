@@ -1,5 +1,7 @@
 import { closeSync, existsSync, openSync, readSync, statSync } from "node:fs";
+import { isPostgresDsn } from "../domain/postgres-dsn.js";
 import { openJsonlFile } from "./jsonl-file.js";
+import { openPostgresStore } from "./postgres-store.js";
 import { openSqliteFile } from "./sqlite-file.js";
 import { type TelemetryFile, TelemetryFileError } from "./store.js";
 
@@ -7,11 +9,12 @@ const SQLITE_MAGIC = "SQLite format 3\0";
 const HEAD_BYTES = 64;
 
 /**
- * Opens a telemetry file for reading; what it is, is seen in its content. Where `path` doesn't exist, the JSONL file
+ * Opens a telemetry file for reading, or the PostgreSQL database of an address; what a file is, is seen in its content. Where `path` doesn't exist, the JSONL file
  * that the CLI falls back to without a SQLite driver (same name ending in `.jsonl`) is taken.
  * Throws TelemetryFileError: missing, damaged, neither SQLite nor JSONL, or no SQLite driver.
  */
 export function openTelemetryFile(path: string, options: { readonly table?: string } = {}): TelemetryFile {
+  if (isPostgresDsn(path)) return openPostgresStore(path, options.table);
   const existing = existingPath(path);
   switch (kindOf(existing)) {
     case "sqlite":

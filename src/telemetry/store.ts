@@ -16,16 +16,17 @@ export interface StoreRepair {
   readonly closedCallIds: readonly string[];
 }
 
-/** Telemetry as it stands in a file, read back. Reads stream: memory doesn't grow with the file. */
+/** Telemetry as it stands in a file or database, read back. Reads stream: memory doesn't grow with what is kept. */
 export interface TelemetryFile {
-  readonly kind: "sqlite" | "jsonl";
+  readonly kind: "sqlite" | "jsonl" | "postgres";
+  /** For people too: of a database its address without password. */
   readonly path: string;
   rows(filter?: RowFilter): AsyncIterable<StoredRow>;
   /** Attempts that were sent and whose end is not recorded. */
   openAttempts(): Promise<readonly OpenAttempt[]>;
-  /** One transaction (SQLite) or one synced append (JSONL). */
+  /** One transaction (SQLite, PostgreSQL) or one synced append (JSONL). */
   repair(repair: StoreRepair): Promise<void>;
-  /** Lines that could not be read; known after the rows were. Always 0 for SQLite. */
+  /** Lines that could not be read; known after the rows were. Always 0 but for JSONL. */
   readonly unreadableLines: number;
   close(): void;
 }

@@ -260,7 +260,7 @@ test.each([
   [{}, "exactly one way"],
   [{ url: "redis://h", client: {} as never }, "exactly one way"],
   [{ client: {} as never }, "no ioredis client"],
-  [{ url: "http://h" }, "begins with http://"],
+  [{ url: "http://h" }, "is no address of Redis"],
   [{ url: "redis://u:hunter2@/0" }, "is no address"],
   [{ url: "hunter2" }, "is no address"],
   [{ url: "redis://:hunter2@h/queue" }, "no database number"],

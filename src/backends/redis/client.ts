@@ -1,5 +1,6 @@
 import { createRequire } from "node:module";
 import type { ClusterNode, ClusterOptions, RedisOptions } from "ioredis";
+import { REDIS_URL_FORM, type RedisUrl, readRedisUrl } from "../../domain/redis-address.js";
 import { ConfigError, type ConfigProblem } from "../../errors.js";
 import type { CleanText } from "./failure.js";
 
@@ -44,6 +45,8 @@ const LONGEST_PAUSE_MS = 250;
 /** Below this a connection over a long way would never come about. */
 const LEAST_CONNECT_MS = 500;
 const LEAST_SILENCE_MS = 1_000;
+/** The client waits as long for a connection to end, even for one that is gone, and the process with it. */
+const LONGEST_FAREWELL_MS = 100;
 /** Every write to a replica is refused: not each of them may cost a connection. */
 const READONLY_PAUSE_MS = 1_000;
 
@@ -142,6 +145,7 @@ function standaloneSettings(timeoutMs: number, now: () => number): RedisOptions 
     maxLoadingRetryTime: LONGEST_PAUSE_MS,
     connectTimeout: Math.max(LEAST_CONNECT_MS, 2 * timeoutMs),
     socketTimeout: Math.max(LEAST_SILENCE_MS, 4 * timeoutMs),
+    disconnectTimeout: LONGEST_FAREWELL_MS,
     connectionName: "polygateway",
     // Replies look alike in all versions of Redis and of the client.
     protocol: 2,
@@ -165,35 +169,22 @@ function clusterSettings(given: ClusterOptions | undefined, settings: RedisOptio
   };
 }
 
-const SCHEMES = ["redis:", "rediss:"];
-
-function parseUrl(url: string, key: string): { shown: string; secrets: string[] } {
-  const problem = (text: string) =>
-    refused(`${key}.url`, text, "Give redis://[user:password@]host[:port][/database], or rediss:// for TLS");
-  // The text of a broken address may be anything, a password too.
-  if (!URL.canParse(url)) throw problem("is no address");
-  const { protocol, host, pathname, password, username } = new URL(url);
-  if (!SCHEMES.includes(protocol)) throw problem(`begins with ${protocol.slice(0, 20)}//`);
-  if (host === "") throw problem("names no host");
-  if (!/^\/?\d*$/.test(pathname)) throw problem("has a path that is no database number");
-  // Some services know the key by the user's place alone.
-  const secrets = [password, ...(password === "" ? [username] : [])].flatMap((text) => [text, decoded(text)]);
-  return { shown: `${protocol}//${host}${pathname === "/" ? "" : pathname}`, secrets };
+function parseUrl(url: string, key: string): RedisUrl {
+  const read = readRedisUrl(url);
+  if ("problem" in read) throw refused(`${key}.url`, read.problem, `Give ${REDIS_URL_FORM}`);
+  return read;
 }
 
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
-}
-
-function passwordsOf(options: unknown): string[] {
+function passwordsOf(options: unknown): readonly string[] {
+  if (typeof options === "string") return secretsInUrl(options);
   const { password, sentinelPassword, url } = (options ?? {}) as Record<string, unknown>;
-  const inAddress = typeof options === "string" ? options : typeof url === "string" ? url : "";
-  const parsed = URL.canParse(inAddress) ? new URL(inAddress).password : "";
-  return [password, sentinelPassword, parsed, decoded(parsed)].filter((text) => typeof text === "string");
+  const inUrl = typeof url === "string" ? secretsInUrl(url) : [];
+  return [...[password, sentinelPassword].filter((text) => typeof text === "string"), ...inUrl];
+}
+
+function secretsInUrl(url: string): readonly string[] {
+  const read = readRedisUrl(url);
+  return "problem" in read ? [] : read.secrets;
 }
 
 function shownOptions(options: RedisOptions | undefined): string {

@@ -4,3 +4,4 @@ export { RedisCache, type RedisCacheOptions } from "./cache.js";
 export type { RedisAddress, RedisClient } from "./client.js";
 export type { RedisConnectionOptions } from "./connection.js";
 export { RedisFailure, type RedisFailureKind } from "./failure.js";
+export { RedisGovernor, type RedisGovernorOptions } from "./governor.js";

@@ -4948,7 +4948,7 @@ end,
 local ____lualib = require("lualib_bundle")
 local __TS__ArrayPush = ____lualib.__TS__ArrayPush
 local ____exports = {}
-____exports.LAYOUT_VERSION = 2
+____exports.LAYOUT_VERSION = 1
 local GATE_FIELDS = 6
 local CUBIC_FIELDS = 3
 local NOISE_FIELDS = 7

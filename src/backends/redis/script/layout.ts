@@ -8,7 +8,7 @@ import type { ScopeState, SourceState } from "../../../domain/scope-state.js";
  * fields in the same order; a test fills every field there is and looks for it again, so that no rule can remember something
  * that is lost between two ticks. Spelled out, because this runs for every source in every tick.
  */
-export const LAYOUT_VERSION = 2;
+export const LAYOUT_VERSION = 1;
 
 export type Values = (string | number | boolean)[];
 /** What a list holds where a field of any type is read. */
@@ -213,6 +213,7 @@ export function flattenScope(state: ScopeState): Values {
   ];
   addGates(values, state.globalGates);
   const { pool } = state;
+  // A tick must not see other medians than the last one did.
   if (pool !== null) values.push(pool.measuredAtMs, pool.ttftMs, pool.tpotMs, pool.failShare);
   return values;
 }

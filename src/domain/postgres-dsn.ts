@@ -1,0 +1,63 @@
+/** `postgres://`, `postgresql://`, and SQLAlchemy's forms that name a driver. */
+const SCHEME = /^postgres(?:ql)?(?:\+[a-z0-9_]+)?:\/\//i;
+
+/** An address of a PostgreSQL database, as far as its beginning tells. */
+export function isPostgresDsn(text: string): boolean {
+  return SCHEME.test(text);
+}
+
+/** What is wrong with an address, in words that hold nothing of it; null = it can be used. */
+export function dsnProblem(dsn: unknown): string | null {
+  if (typeof dsn !== "string" || dsn.trim() === "") return "is empty";
+  if (!isPostgresDsn(dsn)) return "does not begin with postgres:// or postgresql://";
+  return URL.canParse(normalDsn(dsn))
+    ? null
+    : "is no address: special characters in a password are written as %40 and so on";
+}
+
+/** As the driver takes it. */
+export function normalDsn(dsn: string): string {
+  // asyncpg says `ssl=require` where libpq and pg say `sslmode=require`.
+  return dsn
+    .trim()
+    .replace(SCHEME, "postgres://")
+    .replace(/([?&])ssl=(?=[a-z-]*(?:require|verify|prefer|disable))/, "$1sslmode=");
+}
+
+/** How the database is named to people: never its password, nor the parameters, which may hold one. */
+export function shownDsn(dsn: string): string {
+  const normal = normalDsn(dsn);
+  if (!URL.canParse(normal)) return "postgres://…";
+  const { username, host, pathname } = new URL(normal);
+  return `postgres://${username === "" ? "" : `${username}@`}${host}${pathname}`;
+}
+
+const SHORTEST_HIDDEN = 4;
+
+/** Passwords in an address, as they stand there and as they are. */
+export function dsnSecrets(dsn: string): ReadonlySet<string> {
+  const secrets = new Set<string>();
+  if (URL.canParse(normalDsn(dsn))) {
+    const { password, searchParams } = new URL(normalDsn(dsn));
+    for (const secret of [password, searchParams.get("password") ?? "", searchParams.get("sslpassword") ?? ""]) {
+      secrets.add(secret).add(decoded(secret));
+    }
+  }
+  secrets.delete("");
+  return secrets;
+}
+
+/** Takes the address and its secrets out of texts of others. */
+export function dsnHider(dsn: string): (text: string) => string {
+  const secrets = [dsn, normalDsn(dsn), ...dsnSecrets(dsn)];
+  const hidden = secrets.filter((secret) => secret.length >= SHORTEST_HIDDEN).sort((a, b) => b.length - a.length);
+  return (text) => hidden.reduce((left, secret) => left.replaceAll(secret, "…"), text);
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}

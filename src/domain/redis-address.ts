@@ -1,0 +1,35 @@
+/** An address of Redis as one text, `redis://[user:password@]host[:port][/database]` or `rediss://`, read without a connection. */
+
+const SCHEMES = ["redis:", "rediss:"];
+
+export const REDIS_URL_FORM = "redis://[user:password@]host[:port][/database], or rediss:// for TLS";
+
+export interface RedisUrl {
+  /** For people: without user and password. */
+  readonly shown: string;
+  /** What must stand in no text, in every way in which it may be written. */
+  readonly secrets: readonly string[];
+}
+
+/** What is wrong never quotes the text: a broken address may be a password in the wrong place. */
+export function readRedisUrl(text: string): RedisUrl | { readonly problem: string } {
+  if (!URL.canParse(text)) return { problem: "is no address" };
+  const { protocol, host, pathname, password, username } = new URL(text);
+  if (!SCHEMES.includes(protocol)) return { problem: "is no address of Redis" };
+  if (host === "") return { problem: "names no host" };
+  if (!/^\/?\d*$/.test(pathname)) return { problem: "has a path that is no database number" };
+  // Some services know the key by the user's place alone.
+  const secrets = [password, ...(password === "" ? [username] : [])].flatMap((secret) => [secret, decoded(secret)]);
+  return {
+    shown: `${protocol}//${host}${pathname === "/" ? "" : pathname}`,
+    secrets: secrets.filter((secret) => secret !== ""),
+  };
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}

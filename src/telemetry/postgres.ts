@@ -1,0 +1,244 @@
+import { startTimer } from "../backends/system.js";
+import type { CallRecord, OpenAttempt } from "../domain/record.js";
+import type { RecorderStats } from "../ports/recorder.js";
+import type { CancelTimer } from "../ports/runtime.js";
+import { type RecordRenderer, renderSafely } from "./capture.js";
+import type { LateRecorder, RecorderProblem } from "./late-recorder.js";
+import { PostgresDatabase } from "./postgres-database.js";
+import { type PostgresRecorderOptions, postgresOptions } from "./postgres-options.js";
+import { tableNames } from "./postgres-tables.js";
+import { PostgresWriter, type WriteResult } from "./postgres-writer.js";
+import { type QueueEntry, RowQueue } from "./row-queue.js";
+
+export type { PostgresClient, PostgresPool } from "./postgres-database.js";
+export type { PostgresRecorderOptions } from "./postgres-options.js";
+
+export interface PostgresRecorderStats extends RecorderStats {
+  /** The newest trouble with the database, in plain words; null when the last write succeeded. */
+  readonly problem: string | null;
+}
+
+const FLUSH_ROWS = 64;
+/** As many as one statement takes without holding the event loop up. */
+const MAX_BATCH = 256;
+const FIRST_RETRY_MS = 250;
+const LONGEST_RETRY_MS = 10_000;
+/** What no connection can be made of is looked at again this often: a package may be installed, a file appear. */
+const POOL_RETRY_MS = 60_000;
+/** A server that is being restarted is back within this time. */
+const CLOSE_RETRIES_MS = [250, 500, 1_000, 2_000];
+
+interface FlushWaiter {
+  readonly seq: number;
+  readonly resolve: () => void;
+}
+
+/**
+ * Keeps telemetry in PostgreSQL, through the optional package `pg`. Constructing loads and connects to nothing.
+ *
+ * Rows are committed every `flushIntervalMs` or 64 records, at once when a commit is asked for, many in one statement.
+ * Whatever the database does (down, hung, restarted, full, without rights), no call notices: rows wait in the queue, are
+ * tried again, and what is lost is counted in `stats()`. Only a table that is missing and can't be created ends it.
+ * Entries given after `close()` connect again. A pool that was given is never closed. Throws ConfigError for options out
+ * of range; addresses are `postgres://`, `postgresql://` or SQLAlchemy's `postgresql+asyncpg://`.
+ */
+export class PostgresRecorder implements LateRecorder {
+  readonly name = "postgres";
+  /** The database as people may see it: without password and parameters. */
+  readonly place: string;
+  readonly #database: PostgresDatabase;
+  readonly #writer: PostgresWriter;
+  readonly #flushIntervalMs: number;
+  readonly #queue: RowQueue;
+  readonly #listeners = new Set<(problem: RecorderProblem) => void>();
+  #inflight: readonly QueueEntry[] = [];
+  #flushes: FlushWaiter[] = [];
+  #closing: Promise<void> | null = null;
+  #scheduled = false;
+  #cancelTick: CancelTimer | null = null;
+  #ticked = false;
+  #trouble: WriteResult["trouble"] = "none";
+  #retryMs = FIRST_RETRY_MS;
+  #written = 0;
+  #dropped = 0;
+  #problem: string | null = null;
+
+  constructor(options: string | PostgresRecorderOptions) {
+    const { table, queueSize, flushIntervalMs, ...place } = postgresOptions(options);
+    this.#database = new PostgresDatabase(place);
+    this.place = this.#database.shown;
+    this.#writer = new PostgresWriter(this.#database, tableNames(table), (problem) => this.#report(problem));
+    this.#flushIntervalMs = flushIntervalMs;
+    this.#queue = new RowQueue(queueSize, (entry) => this.#lose(entry, "the telemetry queue is full"));
+  }
+
+  open(entry: OpenAttempt, commit: boolean): Promise<void> | undefined {
+    if (this.#trouble === "hopeless") return this.#countLost();
+    const committed = this.#queue.pushOpen(entry, commit);
+    this.#queued(commit);
+    return committed;
+  }
+
+  record(record: CallRecord, commit: boolean): Promise<void> | undefined {
+    return this.recordLate(record, commit, renderSafely);
+  }
+
+  recordLate(record: CallRecord, commit: boolean, render: RecordRenderer): Promise<void> | undefined {
+    if (this.#trouble === "hopeless") return this.#countLost();
+    const committed = this.#queue.pushRecord(record, render, commit);
+    this.#queued(commit);
+    return committed;
+  }
+
+  onProblem(listener: (problem: RecorderProblem) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** Also resolves after a failed try: the rows then stay queued and are tried again. */
+  flush(): Promise<void> {
+    if (this.#trouble === "pool" || this.#outstandingSeq() > this.#queue.lastSeq) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#flushes.push({ seq: this.#queue.lastSeq, resolve });
+      this.#pumpSoon();
+    });
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close().finally(() => {
+      this.#closing = null;
+    });
+    return this.#closing;
+  }
+
+  stats(): PostgresRecorderStats {
+    const queued = this.#queue.size + this.#inflight.length;
+    return { written: this.#written, queued, dropped: this.#dropped, problem: this.#problem };
+  }
+
+  /** Said once, when it turned out: no row can be written any more, so nobody waits for one either. */
+  #countLost(): undefined {
+    this.#dropped += 1;
+    return undefined;
+  }
+
+  #queued(commit: boolean): void {
+    if (this.#trouble !== "none") {
+      if (this.#cancelTick === null) this.#askTick();
+    } else if (commit) {
+      if (!this.#scheduled) queueMicrotask(() => this.#pump());
+    } else if (this.#inflight.length === 0 && (this.#queue.records >= FLUSH_ROWS || this.#cancelTick === null)) {
+      this.#pumpSoon();
+    }
+  }
+
+  /** Later in this turn of the event loop: rendering and sending are no part of the call. */
+  #pumpSoon(): void {
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    setImmediate(() => {
+      this.#scheduled = false;
+      this.#pump();
+    });
+  }
+
+  #pump(): void {
+    if (this.#inflight.length > 0) return;
+    if (this.#queue.size === 0) {
+      this.#settleFlushes(true);
+      return;
+    }
+    const isFailing = this.#trouble !== "none";
+    const isTime = this.#ticked || this.#flushes.length > 0 || (!isFailing && this.#queue.commits > 0);
+    const isMuch = !isFailing && this.#queue.records >= FLUSH_ROWS;
+    // An attempt that ends before its time has come needs no row in the journal.
+    if (isTime || isMuch) this.#write(isTime);
+    else if (this.#cancelTick === null) this.#askTick();
+  }
+
+  #askTick(): void {
+    this.#cancelTick?.();
+    const isFailing = this.#trouble !== "none";
+    const delayMs = isFailing ? (this.#trouble === "pool" ? POOL_RETRY_MS : this.#retryMs) : this.#flushIntervalMs;
+    const onTick = () => {
+      this.#cancelTick = null;
+      this.#ticked = true;
+      this.#pump();
+    };
+    // Rows in hand keep the process alive, unless the database refuses them and nobody waits.
+    this.#cancelTick = startTimer(delayMs, onTick, !isFailing);
+  }
+
+  #write(withOpens: boolean): void {
+    if (withOpens) this.#ticked = false;
+    const taken = this.#queue.take(MAX_BATCH, withOpens);
+    this.#inflight = taken;
+    void this.#writer.write(taken).then((result) => {
+      this.#inflight = [];
+      this.#onResult(result);
+      this.#pump();
+    });
+  }
+
+  #onResult({ committed, lost, left, trouble }: WriteResult): void {
+    this.#trouble = trouble;
+    for (const entry of committed) {
+      if (entry.kind === "record") this.#written += 1;
+      entry.commit?.resolve();
+    }
+    for (const { entry, reason } of lost) this.#lose(entry, reason);
+    if (trouble === "none") {
+      this.#retryMs = FIRST_RETRY_MS;
+      if (lost.length === 0) this.#problem = null;
+    }
+    if (trouble === "hopeless") {
+      for (const entry of left) this.#lose(entry, "it can't be written");
+      this.#queue.dropAll();
+    } else this.#queue.restore(left);
+    this.#settleFlushes(trouble !== "none");
+    if (trouble !== "retry" && trouble !== "pool") return;
+    this.#askTick();
+    if (trouble === "retry") this.#retryMs = Math.min(LONGEST_RETRY_MS, this.#retryMs * 2);
+  }
+
+  #report(problem: RecorderProblem): void {
+    this.#problem = problem.message;
+    for (const listener of this.#listeners) listener(problem);
+  }
+
+  #lose(entry: QueueEntry, reason: string): void {
+    this.#dropped += 1;
+    entry.commit?.reject(new Error(`telemetry row lost: ${reason}`));
+    // The one warning has been given.
+    if (this.#trouble === "hopeless") return;
+    const message = `rows are lost: ${reason} (${this.#problem ?? this.place})`;
+    for (const listener of this.#listeners) listener({ code: "PG_TELEMETRY_QUEUE", message });
+  }
+
+  #outstandingSeq(): number {
+    return this.#inflight[0]?.seq ?? this.#queue.oldestSeq;
+  }
+
+  #settleFlushes(all: boolean): void {
+    if (this.#flushes.length === 0) return;
+    const oldest = this.#outstandingSeq();
+    const settled = this.#flushes.filter(({ seq }) => all || seq < oldest);
+    this.#flushes = all ? [] : this.#flushes.filter(({ seq }) => seq >= oldest);
+    for (const { resolve } of settled) resolve();
+  }
+
+  async #close(): Promise<void> {
+    await this.flush();
+    for (const delayMs of CLOSE_RETRIES_MS) {
+      if (this.#trouble !== "retry" || this.#queue.size === 0) break;
+      await new Promise<void>((resolve) => startTimer(delayMs, resolve, true));
+      await this.flush();
+    }
+    if (this.#trouble !== "none") this.#queue.dropAll();
+    this.#cancelTick?.();
+    this.#cancelTick = null;
+    this.#ticked = false;
+    await this.#database.close();
+    if (this.#queue.size > 0) this.#pumpSoon();
+  }
+}
