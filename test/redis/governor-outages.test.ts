@@ -88,6 +88,26 @@ describe.skipIf(redis === null)("replies that get lost", () => {
     expect((await witness.source("s")).tokensUsed).toBeLessThanOrEqual(settled.tokensUsed);
   });
 
+  test("news is heard again however often the connection is cut, and no cut ends the process", async () => {
+    const proxy = await startTcpProxy(redis!.port);
+    open.push({ close: () => proxy.close() });
+    const group = fleet({ timeoutMs: 5_000 });
+    const behind = group.worker({ url: `redis://127.0.0.1:${proxy.port}` });
+    const other = group.worker({ url: redis!.url });
+    await behind.tick({});
+    // Right after a reconnection the client subscribes: that is what a cut must not turn into an end of the process.
+    for (let n = 0; n < 60; n += 1) {
+      const { accepted } = proxy;
+      proxy.cut();
+      for (let turn = 0; turn < 200 && proxy.accepted === accepted; turn += 1) await new Promise(setImmediate);
+      await new Promise((resolve) => setTimeout(resolve, n % 10));
+    }
+    await eventually(async () => {
+      await other.settle(await other.granted("a"), "dead", { retryAfterMs: 1 });
+      expect(behind.events).toContainEqual(expect.objectContaining({ type: "state", source: "a" }));
+    });
+  });
+
   test("connections that are cut all the time: every permit is charged once", async () => {
     const proxy = await startTcpProxy(redis!.port);
     open.push({ close: () => proxy.close() });
