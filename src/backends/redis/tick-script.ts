@@ -4937,6 +4937,8 @@ ____exports.WORKERS_KEY = "w"
 ____exports.SIZES_KEY = "est"
 ____exports.SCOPE_FIELD = "*"
 ____exports.CLOCK_FIELD = "@"
+____exports.LIMITS_FIELD = "~"
+____exports.LIMITS_ID_FIELD = "~~"
 function ____exports.sourceLeasesKey(source)
 return (____exports.LEASES_KEY .. ":") .. source
 end
@@ -5224,10 +5226,14 @@ local ____exports = {}
 local dropOtherType, dropFields, unpacked, stateCheck, isPacked, isLike, startsLike, isLease, reviseLeases, SIZE_TYPES
 local ____scope_2Dstate_2Ejs = require("domain.scope-state")
 local newScopeState = ____scope_2Dstate_2Ejs.newScopeState
+local ____common_2Dlimits_2Ejs = require("common-limits")
+local areLimits = ____common_2Dlimits_2Ejs.areLimits
 local ____keys_2Ejs = require("keys")
 local CLOCK_FIELD = ____keys_2Ejs.CLOCK_FIELD
 local GRANTS_KEY = ____keys_2Ejs.GRANTS_KEY
 local LEASES_KEY = ____keys_2Ejs.LEASES_KEY
+local LIMITS_FIELD = ____keys_2Ejs.LIMITS_FIELD
+local LIMITS_ID_FIELD = ____keys_2Ejs.LIMITS_ID_FIELD
 local SCOPE_FIELD = ____keys_2Ejs.SCOPE_FIELD
 local SIZES_KEY = ____keys_2Ejs.SIZES_KEY
 local STATE_KEY = ____keys_2Ejs.STATE_KEY
@@ -5300,6 +5306,12 @@ function(model) return sizes:bookOf(model) end
 return function(field, values)
 if field == CLOCK_FIELD then
 return true
+end
+if field == LIMITS_ID_FIELD then
+return isLike(values, {"string", "number"})
+end
+if field == LIMITS_FIELD then
+return areLimits(values)
 end
 if field == SCOPE_FIELD then
 return isPacked(
@@ -5483,6 +5495,126 @@ SIZE_TYPES = {
 "number",
 "number"
 }
+return ____exports
+end,
+["common-limits"] = function(...) 
+local ____lualib = require("lualib_bundle")
+local __TS__ObjectAssign = ____lualib.__TS__ObjectAssign
+local __TS__ArrayMap = ____lualib.__TS__ArrayMap
+local __TS__ArraySome = ____lualib.__TS__ArraySome
+local ____exports = {}
+local knownOf, lower, hasOthers, DIMENSIONS
+local ____pacer_2Ejs = require("domain.scheduling.pacer")
+local lowerLimit = ____pacer_2Ejs.lowerLimit
+local ____keys_2Ejs = require("keys")
+local LIMITS_FIELD = ____keys_2Ejs.LIMITS_FIELD
+local LIMITS_ID_FIELD = ____keys_2Ejs.LIMITS_ID_FIELD
+local SCOPE_FIELD = ____keys_2Ejs.SCOPE_FIELD
+function knownOf(packed, nowMs)
+local known = packed == nil and ({}) or cmsgpack.unpack(packed)
+local valid = {}
+for name in pairs(known) do
+local limits = known[name]
+for ____, dimension in ipairs(DIMENSIONS) do
+if limits[dimension][2] <= nowMs then
+limits[dimension] = {0, 0}
+end
+end
+if __TS__ArraySome(
+DIMENSIONS,
+function(____, dimension) return limits[dimension][1] > 0 end
+) then
+valid[name] = limits
+end
+end
+return valid
+end
+function lower(known, name, own, untilMs)
+local limits = known[name] or ({maxConcurrency = {0, 0}, rpm = {0, 0}, tpm = {0, 0}})
+known[name] = limits
+local differs = false
+local common = {maxConcurrency = 0, rpm = 0, tpm = 0}
+for ____, dimension in ipairs(DIMENSIONS) do
+local lowest = lowerLimit(own[dimension], limits[dimension][1])
+if lowest == own[dimension] and lowest > 0 then
+limits[dimension] = {lowest, untilMs}
+elseif lowest ~= own[dimension] then
+differs = true
+end
+common[dimension] = lowest
+end
+return differs and __TS__ObjectAssign({}, own, common) or own
+end
+function hasOthers(known, untilMs)
+for name in pairs(known) do
+for ____, dimension in ipairs(DIMENSIONS) do
+local limit, ____until = unpack(known[name][dimension], 1, 2)
+if limit > 0 and ____until ~= untilMs then
+return true
+end
+end
+end
+return false
+end
+DIMENSIONS = {"maxConcurrency", "rpm", "tpm"}
+local NOTHING_NEW = {}
+function ____exports.commonLimits(setup, stored, nowMs)
+local ____setup_0 = setup
+local limitsId = ____setup_0.limitsId
+local leaseTtlMs = ____setup_0.leaseTtlMs
+local text = stored[LIMITS_ID_FIELD]
+local latestId, toldAtMs = unpack(
+text == nil and ({"", 0}) or cmsgpack.unpack(text),
+1,
+2
+)
+if latestId == limitsId and nowMs - toldAtMs < leaseTtlMs / 3 then
+return {setup = setup, changed = NOTHING_NEW}
+end
+local known = latestId == limitsId and ({}) or knownOf(stored[LIMITS_FIELD], nowMs)
+local lowered = __TS__ObjectAssign(
+{},
+setup,
+{global = lower(known, SCOPE_FIELD, setup.global, nowMs + leaseTtlMs)}
+)
+local sources = __TS__ArrayMap(
+setup.sources,
+function(____, source) return lower(known, source.name, source, nowMs + leaseTtlMs) end
+)
+local differs = lowered.global ~= setup.global or __TS__ArraySome(
+sources,
+function(____, source, at) return source ~= setup.sources[at + 1] end
+)
+local id = (differs or hasOthers(known, nowMs + leaseTtlMs)) and "" or limitsId
+local changed = {
+LIMITS_ID_FIELD,
+cmsgpack.pack({id, nowMs}),
+LIMITS_FIELD,
+cmsgpack.pack(known)
+}
+return {
+setup = __TS__ObjectAssign({}, lowered, {sources = sources}),
+changed = changed
+}
+end
+function ____exports.areLimits(value)
+if type(value) ~= "table" then
+return false
+end
+for name in pairs(value) do
+local limits = value[name]
+if type(limits) ~= "table" then
+return false
+end
+for ____, dimension in ipairs(DIMENSIONS) do
+local entry = limits[dimension]
+if type(entry) ~= "table" or type(entry[1]) ~= "number" or type(entry[2]) ~= "number" then
+return false
+end
+end
+end
+return true
+end
 return ____exports
 end,
 ["lease-store"] = function(...) 
@@ -6048,8 +6180,12 @@ local ____pacer_2Ejs = require("domain.scheduling.pacer")
 local lowerLimit = ____pacer_2Ejs.lowerLimit
 local ____scope_2Dstate_2Ejs = require("domain.scope-state")
 local newScopeState = ____scope_2Dstate_2Ejs.newScopeState
+local ____common_2Dlimits_2Ejs = require("common-limits")
+local commonLimits = ____common_2Dlimits_2Ejs.commonLimits
 local ____keys_2Ejs = require("keys")
 local CLOCK_FIELD = ____keys_2Ejs.CLOCK_FIELD
+local LIMITS_FIELD = ____keys_2Ejs.LIMITS_FIELD
+local LIMITS_ID_FIELD = ____keys_2Ejs.LIMITS_ID_FIELD
 local SCOPE_FIELD = ____keys_2Ejs.SCOPE_FIELD
 local STATE_KEY = ____keys_2Ejs.STATE_KEY
 local ____layout_2Ejs = require("layout")
@@ -6070,6 +6206,8 @@ local saveWorkers = ____worker_2Dstore_2Ejs.saveWorkers
 function readState(prefix, names)
 local fields = {
 CLOCK_FIELD,
+LIMITS_ID_FIELD,
+LIMITS_FIELD,
 SCOPE_FIELD,
 unpack(names)
 }
@@ -6101,9 +6239,9 @@ put(values)
 end
 end
 function applyLearnedLimits(source)
-local ____source_3 = source
-local config = ____source_3.config
-local pacer = ____source_3.pacer
+local ____source_4 = source
+local config = ____source_4.config
+local pacer = ____source_4.pacer
 if pacer.learnedRpm == 0 and pacer.learnedTpm == 0 then
 return
 end
@@ -6111,9 +6249,9 @@ local rpm = lowerLimit(config.rpm, pacer.learnedRpm)
 local tpm = lowerLimit(config.tpm, pacer.learnedTpm)
 source.rules = gateRules(__TS__ObjectAssign({}, config, {rpm = rpm, tpm = tpm}))
 end
-function saveState(prefix, state, clock, touched, stored, ttlMs)
+function saveState(prefix, state, always, touched, stored, ttlMs)
 local key = prefix .. STATE_KEY
-local changed = {CLOCK_FIELD, clock.packed}
+local changed = {unpack(always)}
 for name in pairs(touched) do
 local packed = cmsgpack.pack(flattenSource(state.sources:get(name)))
 if packed ~= stored[name] then
@@ -6131,14 +6269,17 @@ unpack(changed)
 )
 redis.call("PEXPIRE", key, ttlMs)
 end
-function ____exports.loadScope(prefix, setup, server)
+function ____exports.loadScope(prefix, own, server)
 local names = __TS__ArrayMap(
-setup.sources,
+own.sources,
 function(____, source) return source.name end
 )
 local stored = readState(prefix, names)
 local clock = scopeClock(server, stored[CLOCK_FIELD])
 local nowMs = clock.nowMs
+local ____commonLimits_result_0 = commonLimits(own, clock.isNew and ({}) or stored, nowMs)
+local setup = ____commonLimits_result_0.setup
+local changed = ____commonLimits_result_0.changed
 local leases = __TS__New(LeaseStore, prefix, nowMs, names)
 local sizes = __TS__New(SizeStore, prefix)
 local state = newScopeState(
@@ -6150,13 +6291,13 @@ function(model) return sizes:bookOf(model) end
 for ____, ____value in __TS__Iterator(state.sources) do
 local name = ____value[1]
 local source = ____value[2]
-local ____clock_isNew_0
+local ____clock_isNew_1
 if clock.isNew then
-____clock_isNew_0 = nil
+____clock_isNew_1 = nil
 else
-____clock_isNew_0 = stored[name]
+____clock_isNew_1 = stored[name]
 end
-local packed = ____clock_isNew_0
+local packed = ____clock_isNew_1
 if packed ~= nil then
 restoreKnown(
 packed,
@@ -6164,19 +6305,19 @@ function(values) return restoreSource(source, values) end
 )
 end
 applyLearnedLimits(source)
-local ____source_1 = source
-local breaker = ____source_1.breaker
+local ____source_2 = source
+local breaker = ____source_2.breaker
 if breaker.probeLease ~= "" and leases:get(breaker.probeLease) == nil then
 breaker.probeLease = ""
 end
 end
-local ____clock_isNew_2
+local ____clock_isNew_3
 if clock.isNew then
-____clock_isNew_2 = nil
+____clock_isNew_3 = nil
 else
-____clock_isNew_2 = stored[SCOPE_FIELD]
+____clock_isNew_3 = stored[SCOPE_FIELD]
 end
-local scope = ____clock_isNew_2
+local scope = ____clock_isNew_3
 if scope ~= nil then
 restoreKnown(
 scope,
@@ -6196,10 +6337,15 @@ state = state,
 leases = leases,
 clock = clock,
 save = function(self, ttlMs)
+local always = {
+CLOCK_FIELD,
+clock.packed,
+unpack(changed)
+}
 saveState(
 prefix,
 state,
-clock,
+always,
 leases.touched,
 stored,
 ttlMs
