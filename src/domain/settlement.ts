@@ -103,7 +103,9 @@ export function hear(state: ScopeState, v: Verdict, clock: StoreClock, random: S
 export function reclaimExpired(state: ScopeState, clock: StoreClock): number {
   let count = 0;
   state.leases.expire(clock.nowMs, (lease) => {
-    handBackProbe(state.sources.get(lease.grant.source)!.breaker, lease.grant.leaseId);
+    // A store may hold leases of processes that know other sources.
+    const source = state.sources.get(lease.grant.source);
+    if (source !== undefined) handBackProbe(source.breaker, lease.grant.leaseId);
     if (lease.retry) state.retriesInFlight -= 1;
     count += 1;
   });

@@ -3,12 +3,13 @@ import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { flattenScope, flattenSource, restoreScope, restoreSource } from "../../src/backends/redis/script/layout.js";
 import { MemoryLeases } from "../../src/domain/memory-leases.js";
+import { poolOf } from "../../src/domain/scheduling/pool.js";
 import { BREAKER_DEFAULTS, SCHEDULING_DEFAULTS } from "../../src/domain/scope.js";
-import { newScopeState, type ScopeState } from "../../src/domain/scope-state.js";
+import { newScopeState, type ScopeState, type SourceState } from "../../src/domain/scope-state.js";
 import { NO_LIMITS } from "../../src/domain/source.js";
 import { sourceConfig } from "../../src/testing/contracts/governor/bench.js";
 
-/** Not of the store: made from the configuration, kept in keys of their own, or of one tick alone. */
+/** Made from the configuration, kept in keys of their own, or of one tick alone. */
 const NOT_PACKED_OF_SOURCE = ["config", "priceFactor", "rules", "tokens", "facts", "scoreFacts"];
 const NOT_PACKED_OF_SCOPE = [
   "breaker",
@@ -22,69 +23,68 @@ const NOT_PACKED_OF_SCOPE = [
   "workers",
 ];
 
-function freshState(): ScopeState {
-  const setup = {
-    sources: [sourceConfig("a")],
-    global: NO_LIMITS,
-    breaker: BREAKER_DEFAULTS,
-    selector: "health_aware",
-    scheduling: SCHEDULING_DEFAULTS,
-    leaseTtlMs: 30_000,
-  } as const;
-  return newScopeState(setup, 1, new MemoryLeases());
+function freshScope(): ScopeState {
+  return newScopeState(
+    {
+      sources: [sourceConfig("a")],
+      global: NO_LIMITS,
+      breaker: BREAKER_DEFAULTS,
+      selector: "health_aware",
+      scheduling: SCHEDULING_DEFAULTS,
+      leaseTtlMs: 30_000,
+    },
+    1,
+    new MemoryLeases(),
+  );
 }
 
-/** Without what the store keeps elsewhere. */
-function remembered(record: object, without: readonly string[]): Record<string, unknown> {
+const freshSource = (): SourceState => freshScope().sources.get("a")!;
+
+/** Gives every plain field, however deep, a value that no other has, and that it did not have before. */
+function fill(record: object, without: readonly string[], next = { value: 1_000.25 }): void {
+  const fields = record as Record<string, unknown>;
+  for (const [name, value] of Object.entries(fields)) {
+    if (without.includes(name)) continue;
+    next.value += 1;
+    if (typeof value === "number") fields[name] = next.value;
+    else if (typeof value === "string") fields[name] = `text ${next.value}`;
+    else if (typeof value === "boolean") fields[name] = !value;
+    else if (typeof value === "object" && value !== null) fill(value, [], next);
+    else expect.fail(`${name} is ${String(value)}: give it an example in this test`);
+  }
+}
+
+function remembered(record: object, without: readonly string[]): unknown {
   return structuredClone(Object.fromEntries(Object.entries(record).filter(([name]) => !without.includes(name))));
 }
 
-/** Gives every number, text and flag below `record` a value that no other one has. */
-function fill(record: Record<string, unknown>, without: readonly string[]): void {
-  let next = 1;
-  const visit = (part: Record<string, unknown>, names: readonly string[]): void => {
-    for (const name of names) {
-      const value = part[name];
-      next += 1;
-      if (typeof value === "number") part[name] = next + 0.5;
-      else if (typeof value === "string") part[name] = `text-${next}`;
-      else if (typeof value === "boolean") part[name] = !value;
-      else if (typeof value === "object" && value !== null) visit(value as Record<string, unknown>, Object.keys(value));
-    }
-  };
-  visit(
-    record,
-    Object.keys(record).filter((name) => !without.includes(name)),
-  );
-}
-
-test("everything that is remembered of a source comes back, each field by itself", () => {
-  const source = freshState().sources.get("a")!;
-  source.gradient.samples.push(1, 2, 3);
-  source.lastError = { code: "c", message: "m" };
-  fill(source as unknown as Record<string, unknown>, NOT_PACKED_OF_SOURCE);
-  const again = freshState().sources.get("a")!;
-  restoreSource(again, structuredClone(flattenSource(source)));
-  expect(remembered(again, NOT_PACKED_OF_SOURCE)).toEqual(remembered(source, NOT_PACKED_OF_SOURCE));
+test("everything that is remembered of a source is packed and found again", () => {
+  const source = freshSource();
+  source.gradient.samples.push(0, 0, 0);
+  source.lastError = { code: "", message: "" };
+  fill(source, NOT_PACKED_OF_SOURCE);
+  const found = freshSource();
+  restoreSource(found, flattenSource(source));
+  expect(remembered(found, NOT_PACKED_OF_SOURCE)).toEqual(remembered(source, NOT_PACKED_OF_SOURCE));
+  expect(remembered(source, NOT_PACKED_OF_SOURCE)).not.toEqual(remembered(freshSource(), NOT_PACKED_OF_SOURCE));
 });
 
-test("everything that is remembered of a scope comes back, each field by itself", () => {
-  const state = freshState();
-  state.pool = { measuredAtMs: 1, ttftMs: 2, tpotMs: 3, failShare: 4 };
-  fill(state as unknown as Record<string, unknown>, NOT_PACKED_OF_SCOPE);
-  const again = freshState();
-  restoreScope(again, structuredClone(flattenScope(state)));
-  expect(remembered(again, NOT_PACKED_OF_SCOPE)).toEqual(remembered(state, NOT_PACKED_OF_SCOPE));
+test("a fresh source without samples and without an error is found again", () => {
+  const found = freshSource();
+  restoreSource(found, flattenSource(freshSource()));
+  expect(remembered(found, NOT_PACKED_OF_SOURCE)).toEqual(remembered(freshSource(), NOT_PACKED_OF_SOURCE));
 });
 
-test("a fresh state stays fresh: no error, no samples, no medians", () => {
-  const [state, again] = [freshState(), freshState()];
-  restoreScope(again, flattenScope(state));
-  restoreSource(again.sources.get("a")!, flattenSource(state.sources.get("a")!));
-  expect(remembered(again, NOT_PACKED_OF_SCOPE)).toEqual(remembered(state, NOT_PACKED_OF_SCOPE));
-  expect(remembered(again.sources.get("a")!, NOT_PACKED_OF_SOURCE)).toEqual(
-    remembered(state.sources.get("a")!, NOT_PACKED_OF_SOURCE),
-  );
+test("everything that is remembered of a scope is packed and found again", () => {
+  const scope = freshScope();
+  poolOf(scope, 1);
+  fill(scope, NOT_PACKED_OF_SCOPE);
+  const found = freshScope();
+  restoreScope(found, flattenScope(scope));
+  expect(remembered(found, NOT_PACKED_OF_SCOPE)).toEqual(remembered(scope, NOT_PACKED_OF_SCOPE));
+  const fresh = freshScope();
+  restoreScope(found, flattenScope(fresh));
+  expect(fresh.pool).toBe(null);
 });
 
 test("the script is what the rules give", () => {

@@ -10,7 +10,7 @@ import { type LimitConfig, NO_LIMITS, type SourceConfig } from "../../domain/sou
 import type { Governor, GovernorEvent, ScopeSnapshot, TickBatch, TickReply } from "../../ports/governor.js";
 import { refuseUnknownSources } from "../known-sources.js";
 import { RedisConnection, type RedisConnectionOptions, redisScript } from "./connection.js";
-import { classifyRedisError, governanceError } from "./failure.js";
+import { classifyRedisError, governanceError, type RedisFailure, type RedisFailureKind } from "./failure.js";
 import { batchText, readSources, readTickAnswer, setupText } from "./governor-messages.js";
 import { createNews, type News } from "./news.js";
 import { TICK_SCRIPT } from "./tick-script.js";
@@ -39,6 +39,8 @@ export interface RedisGovernorTesting {
 const DEFAULT_LEASE_TTL_MS = 30_000;
 /** A round trip saved is worth a permit given ahead (spec 10 §2). */
 const PREFETCH_MS = 1_000;
+/** A tick that failed so read something that it could not make sense of. */
+const OVER_THE_STATE: ReadonlySet<RedisFailureKind> = new Set(["wrongtype", "script"]);
 
 /**
  * The governor of a fleet: every process with the same scope on the same Redis shares limits, breakers and what was learned.
@@ -118,14 +120,31 @@ export class RedisGovernor implements Governor {
   }
 
   async #run(verb: string, input: string): Promise<string> {
-    const moment = this.#testing === undefined ? "" : String(this.#testing.nowMs());
     try {
-      // The key names the slot; all others begin alike.
-      const keys = [`${this.#prefix}s`];
-      return String(await this.#connection.run(this.#script, keys, [verb, this.#prefix, this.#setup, input, moment]));
+      return await this.#ask(verb, input);
+    } catch (error) {
+      const failure = classifyRedisError(error);
+      if (!OVER_THE_STATE.has(failure.kind)) throw governanceError(this.scope, verb, failure);
+      return await this.#askRepaired(verb, input, failure);
+    }
+  }
+
+  /** Nothing was written. What no tick can have written counts as never written: with it every tick would fail. */
+  async #askRepaired(verb: string, input: string, failure: RedisFailure): Promise<string> {
+    try {
+      if (Number(await this.#ask("repair", "")) === 0) throw failure;
+      this.#emit({ type: "capacity", source: "*" });
+      return await this.#ask(verb, input);
     } catch (error) {
       throw governanceError(this.scope, verb, classifyRedisError(error));
     }
+  }
+
+  async #ask(verb: string, input: string): Promise<string> {
+    const moment = this.#testing === undefined ? "" : String(this.#testing.nowMs());
+    // The key names the slot; all others begin alike.
+    const keys = [`${this.#prefix}s`];
+    return String(await this.#connection.run(this.#script, keys, [verb, this.#prefix, this.#setup, input, moment]));
   }
 
   #emit(event: GovernorEvent): void {

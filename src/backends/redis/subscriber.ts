@@ -8,6 +8,7 @@ export interface Subscriber {
 }
 
 interface SubscribingClient extends RedisClient {
+  readonly isCluster?: boolean;
   duplicate(...args: unknown[]): SubscribingClient;
   subscribe(...channels: string[]): Promise<unknown>;
 }
@@ -19,7 +20,7 @@ export function openSubscriber(client: RedisClient, hear: (text: string) => void
     if (channels.size > 0) own?.subscribe(...channels).catch(() => {});
   };
   const open = (): SubscribingClient => {
-    const copy = (client as SubscribingClient).duplicate();
+    const copy = copyOf(client as SubscribingClient);
     copy.on("message", ((_channel: string, text: string) => hear(text)) as never);
     copy.on("ready", subscribeAll);
     // An error nobody listens to would end the process; the governor's own connection tells of it.
@@ -39,4 +40,12 @@ export function openSubscriber(client: RedisClient, hear: (text: string) => void
       channels.clear();
     },
   };
+}
+
+/**
+ * What the client subscribes by itself after a reconnection is a promise nobody listens to: cut once more, it would end the
+ * process. So it is done here.
+ */
+function copyOf(client: SubscribingClient): SubscribingClient {
+  return client.isCluster === true ? client.duplicate() : client.duplicate({ autoResubscribe: false });
 }

@@ -720,6 +720,10 @@ end
 return len
 end
 
+local function __TS__NumberIsNaN(value)
+return value ~= value
+end
+
 local function __TS__ArraySlice(self, first, last)
 local len = #self
 first = first or 0
@@ -777,6 +781,7 @@ __TS__ArraySome = __TS__ArraySome,
 __TS__ArrayFindIndex = __TS__ArrayFindIndex,
 __TS__ArrayFind = __TS__ArrayFind,
 __TS__ArrayPush = __TS__ArrayPush,
+__TS__NumberIsNaN = __TS__NumberIsNaN,
 __TS__Class = __TS__Class,
 __TS__ArraySlice = __TS__ArraySlice
 }
@@ -794,6 +799,10 @@ local ____settlement_2Ejs = require("domain.settlement")
 local reclaimExpired = ____settlement_2Ejs.reclaimExpired
 local ____tick_2Drules_2Ejs = require("domain.tick-rules")
 local runTick = ____tick_2Drules_2Ejs.runTick
+local ____keys_2Ejs = require("keys")
+local LEASES_KEY = ____keys_2Ejs.LEASES_KEY
+local ____repair_2Ejs = require("repair")
+local repair = ____repair_2Ejs.repair
 local ____scope_2Dstore_2Ejs = require("scope-store")
 local loadScope = ____scope_2Dstore_2Ejs.loadScope
 local verb, prefix, configuration, input, moment = unpack(ARGV, 1, 5)
@@ -842,6 +851,17 @@ end
 end
 end
 end
+local function insistOn(____bindingPattern0)
+local renew
+local verdicts
+local settles
+settles = ____bindingPattern0.settles
+verdicts = ____bindingPattern0.verdicts
+renew = ____bindingPattern0.renew
+if #settles + #verdicts + #renew > 0 then
+redis.call("ZREM", prefix .. LEASES_KEY, "")
+end
+end
 local function leaseIdsOf(____bindingPattern0)
 local wants
 local renew
@@ -869,23 +889,35 @@ leaseIds[#leaseIds + 1] = leaseId
 end
 return leaseIds
 end
-local function tick(setup, clock)
+local function begin(setup, server)
+local loaded = loadScope(prefix, setup, server)
+if not loaded.clock.isNew or redis.call("EXISTS", prefix .. LEASES_KEY) == 0 then
+return loaded
+end
+repair(prefix, setup, server, KEYS_OUTLIVE_MS)
+return loadScope(prefix, setup, server)
+end
+local function tick(setup, server)
 local batch = cjson.decode(input)
-local ____loadScope_result_1 = loadScope(prefix, setup, clock.nowMs)
-local state = ____loadScope_result_1.state
-local leases = ____loadScope_result_1.leases
-local save = ____loadScope_result_1.save
+local ____begin_result_1 = begin(setup, server)
+local state = ____begin_result_1.state
+local leases = ____begin_result_1.leases
+local clock = ____begin_result_1.clock
+local save = ____begin_result_1.save
 leases:prefetch(leaseIdsOf(batch))
 local ____runTick_result_2 = runTick(state, batch, clock)
 local reply = ____runTick_result_2.reply
 local events = ____runTick_result_2.events
+local told = cjson.encode({reply = reply, events = events})
+insistOn(batch)
 save(nil, KEYS_OUTLIVE_MS)
 publish(events, batch.worker, setup.scheduling.fairness)
-return cjson.encode({reply = reply, events = events})
+return told
 end
-local function snapshot(setup, clock)
-local ____loadScope_result_3 = loadScope(prefix, setup, clock.nowMs)
+local function snapshot(setup, server)
+local ____loadScope_result_3 = loadScope(prefix, setup, server)
 local state = ____loadScope_result_3.state
+local clock = ____loadScope_result_3.clock
 reclaimExpired(state, clock)
 local sources = {}
 for ____, ____value in __TS__Iterator(state.sources) do
@@ -898,14 +930,19 @@ describeScope(state),
 {sources = sources}
 ))
 end
-local function progressAge(setup, clock)
-local ____loadScope_result_4 = loadScope(prefix, setup, clock.nowMs)
+local function progressAge(setup, server)
+local ____loadScope_result_4 = loadScope(prefix, setup, server)
 local state = ____loadScope_result_4.state
+local clock = ____loadScope_result_4.clock
 return state.lastProgressMs == -math.huge and "" or tostring(clock.nowMs - state.lastProgressMs)
 end
-local clock = storeClock()
+local function repaired(setup, server)
+return tostring(repair(prefix, setup, server, KEYS_OUTLIVE_MS))
+end
+local server = storeClock()
 local setup = cjson.decode(configuration)
-____exports.answer = verb == "tick" and tick(setup, clock) or (verb == "snapshot" and snapshot(setup, clock) or progressAge(setup, clock))
+local verbs = {tick = tick, snapshot = snapshot, progress = progressAge, repair = repaired}
+____exports.answer = verbs[verb](setup, server)
 return ____exports
 end,
 ["domain.description"] = function(...) 
@@ -2469,12 +2506,16 @@ end
 b.dead = false
 enterOpen(
 b,
+nowMs,
 nowMs + ____exports.openTimeMs(config, b.trips, random)
 )
 end
-function enterOpen(b, untilMs)
+function enterOpen(b, nowMs, untilMs)
 b.state = "open"
-b.epoch = b.epoch + 1
+b.epoch = math.max(
+b.epoch + 1,
+math.floor(nowMs)
+)
 b.openUntilMs = untilMs
 b.probeLease = ""
 b.probesLeft = 1
@@ -2665,6 +2706,7 @@ end
 end
 enterOpen(
 b,
+nowMs,
 nowMs + math.min(DEAD_MAX_MS, recheckMs or waitMs)
 )
 end
@@ -3027,10 +3069,10 @@ local count = 0
 state.leases:expire(
 clock.nowMs,
 function(lease)
-handBackProbe(
-state.sources:get(lease.grant.source).breaker,
-lease.grant.leaseId
-)
+local source = state.sources:get(lease.grant.source)
+if source ~= nil then
+handBackProbe(source.breaker, lease.grant.leaseId)
+end
 if lease.retry then
 state.retriesInFlight = state.retriesInFlight - 1
 end
@@ -4884,173 +4926,19 @@ return ____temp_0
 end
 return ____exports
 end,
-["scope-store"] = function(...) 
-local ____lualib = require("lualib_bundle")
-local __TS__ArrayMap = ____lualib.__TS__ArrayMap
-local __TS__New = ____lualib.__TS__New
-local __TS__Iterator = ____lualib.__TS__Iterator
-local __TS__ObjectAssign = ____lualib.__TS__ObjectAssign
-local __TS__ArrayPush = ____lualib.__TS__ArrayPush
-local ____exports = {}
-local readState, restoreKnown, applyLearnedLimits, saveState
-local ____gate_2Ejs = require("domain.gates.gate")
-local gateRules = ____gate_2Ejs.gateRules
-local ____pacer_2Ejs = require("domain.scheduling.pacer")
-local lowerLimit = ____pacer_2Ejs.lowerLimit
-local ____scope_2Dstate_2Ejs = require("domain.scope-state")
-local newScopeState = ____scope_2Dstate_2Ejs.newScopeState
-local ____keys_2Ejs = require("keys")
-local SCOPE_FIELD = ____keys_2Ejs.SCOPE_FIELD
-local STATE_KEY = ____keys_2Ejs.STATE_KEY
-local ____layout_2Ejs = require("layout")
-local flattenScope = ____layout_2Ejs.flattenScope
-local flattenSource = ____layout_2Ejs.flattenSource
-local LAYOUT_VERSION = ____layout_2Ejs.LAYOUT_VERSION
-local restoreScope = ____layout_2Ejs.restoreScope
-local restoreSource = ____layout_2Ejs.restoreSource
-local ____lease_2Dstore_2Ejs = require("lease-store")
-local LeaseStore = ____lease_2Dstore_2Ejs.LeaseStore
-local ____size_2Dstore_2Ejs = require("size-store")
-local SizeStore = ____size_2Dstore_2Ejs.SizeStore
-local ____worker_2Dstore_2Ejs = require("worker-store")
-local loadWorkers = ____worker_2Dstore_2Ejs.loadWorkers
-local saveWorkers = ____worker_2Dstore_2Ejs.saveWorkers
-function readState(prefix, names)
-local fields = {
-SCOPE_FIELD,
-unpack(names)
-}
-local values = redis.call(
-"HMGET",
-prefix .. STATE_KEY,
-unpack(fields)
-)
-local stored = {}
-do
-local n = 0
-while n < #fields do
-local value = values[n + 1]
-if type(value) == "string" then
-stored[fields[n + 1]] = value
-end
-n = n + 1
-end
-end
-return stored
-end
-function restoreKnown(packed, put)
-local values = {}
-pcall(function()
-values = cmsgpack.unpack(packed)
-end)
-if type(values) == "table" and values[1] == LAYOUT_VERSION then
-put(values)
-end
-end
-function applyLearnedLimits(source)
-local ____source_0 = source
-local config = ____source_0.config
-local pacer = ____source_0.pacer
-if pacer.learnedRpm == 0 and pacer.learnedTpm == 0 then
-return
-end
-local rpm = lowerLimit(config.rpm, pacer.learnedRpm)
-local tpm = lowerLimit(config.tpm, pacer.learnedTpm)
-source.rules = gateRules(__TS__ObjectAssign({}, config, {rpm = rpm, tpm = tpm}))
-end
-function saveState(prefix, state, touched, stored, ttlMs)
-local key = prefix .. STATE_KEY
-local changed = {}
-for name in pairs(touched) do
-local packed = cmsgpack.pack(flattenSource(state.sources:get(name)))
-if packed ~= stored[name] then
-__TS__ArrayPush(changed, name, packed)
-end
-end
-local scope = cmsgpack.pack(flattenScope(state))
-if scope ~= stored[SCOPE_FIELD] then
-__TS__ArrayPush(changed, SCOPE_FIELD, scope)
-end
-if #changed == 0 then
-return
-end
-redis.call(
-"HSET",
-key,
-unpack(changed)
-)
-redis.call("PEXPIRE", key, ttlMs)
-end
-function ____exports.loadScope(prefix, setup, nowMs)
-local names = __TS__ArrayMap(
-setup.sources,
-function(____, source) return source.name end
-)
-local leases = __TS__New(LeaseStore, prefix, nowMs, names)
-local sizes = __TS__New(SizeStore, prefix)
-local state = newScopeState(
-setup,
-nowMs,
-leases,
-function(model) return sizes:bookOf(model) end
-)
-local stored = readState(prefix, names)
-for ____, ____value in __TS__Iterator(state.sources) do
-local name = ____value[1]
-local source = ____value[2]
-local packed = stored[name]
-if packed ~= nil then
-restoreKnown(
-packed,
-function(values) return restoreSource(source, values) end
-)
-end
-applyLearnedLimits(source)
-end
-local scope = stored[SCOPE_FIELD]
-if scope ~= nil then
-restoreKnown(
-scope,
-function(values) return restoreScope(state, values) end
-)
-end
-local workers = {}
-if setup.scheduling.fairness then
-for ____, ____value in __TS__Iterator(loadWorkers(prefix, workers)) do
-local name = ____value[1]
-local worker = ____value[2]
-state.workers:set(name, worker)
-end
-end
-return {
-state = state,
-leases = leases,
-save = function(self, ttlMs)
-saveState(
-prefix,
-state,
-leases.touched,
-stored,
-ttlMs
-)
-leases:save(ttlMs)
-sizes:save(ttlMs)
-if setup.scheduling.fairness then
-saveWorkers(prefix, state.workers, workers, ttlMs)
-end
-end
-}
-end
-return ____exports
-end,
 ["keys"] = function(...) 
 local ____exports = {}
-____exports.STATE_KEY = "s"
+local ____layout_2Ejs = require("layout")
+local LAYOUT_VERSION = ____layout_2Ejs.LAYOUT_VERSION
+____exports.STATE_KEY = "s" .. tostring(LAYOUT_VERSION)
 ____exports.LEASES_KEY = "l"
 ____exports.GRANTS_KEY = "g"
 ____exports.WORKERS_KEY = "w"
 ____exports.SIZES_KEY = "est"
 ____exports.SCOPE_FIELD = "*"
+____exports.CLOCK_FIELD = "@"
+____exports.LIMITS_FIELD = "~"
+____exports.LIMITS_ID_FIELD = "~~"
 function ____exports.sourceLeasesKey(source)
 return (____exports.LEASES_KEY .. ":") .. source
 end
@@ -5329,6 +5217,406 @@ state.pool = {measuredAtMs = v[at + 1], ttftMs = v[at + 1 + 1], tpotMs = v[at + 
 end
 return ____exports
 end,
+["repair"] = function(...) 
+local ____lualib = require("lualib_bundle")
+local __TS__ArrayMap = ____lualib.__TS__ArrayMap
+local __TS__New = ____lualib.__TS__New
+local __TS__NumberIsNaN = ____lualib.__TS__NumberIsNaN
+local ____exports = {}
+local dropOtherType, dropFields, unpacked, stateCheck, isPacked, isLike, startsLike, isLease, reviseLeases, SIZE_TYPES
+local ____scope_2Dstate_2Ejs = require("domain.scope-state")
+local newScopeState = ____scope_2Dstate_2Ejs.newScopeState
+local ____common_2Dlimits_2Ejs = require("common-limits")
+local areLimits = ____common_2Dlimits_2Ejs.areLimits
+local ____keys_2Ejs = require("keys")
+local CLOCK_FIELD = ____keys_2Ejs.CLOCK_FIELD
+local GRANTS_KEY = ____keys_2Ejs.GRANTS_KEY
+local LEASES_KEY = ____keys_2Ejs.LEASES_KEY
+local LIMITS_FIELD = ____keys_2Ejs.LIMITS_FIELD
+local LIMITS_ID_FIELD = ____keys_2Ejs.LIMITS_ID_FIELD
+local SCOPE_FIELD = ____keys_2Ejs.SCOPE_FIELD
+local SIZES_KEY = ____keys_2Ejs.SIZES_KEY
+local STATE_KEY = ____keys_2Ejs.STATE_KEY
+local sourceLeasesKey = ____keys_2Ejs.sourceLeasesKey
+local WORKERS_KEY = ____keys_2Ejs.WORKERS_KEY
+local ____layout_2Ejs = require("layout")
+local flattenScope = ____layout_2Ejs.flattenScope
+local flattenSource = ____layout_2Ejs.flattenSource
+local LAYOUT_VERSION = ____layout_2Ejs.LAYOUT_VERSION
+local ____lease_2Dstore_2Ejs = require("lease-store")
+local LeaseStore = ____lease_2Dstore_2Ejs.LeaseStore
+local score = ____lease_2Dstore_2Ejs.score
+local ____scope_2Dclock_2Ejs = require("scope-clock")
+local scopeClock = ____scope_2Dclock_2Ejs.scopeClock
+local ____size_2Dstore_2Ejs = require("size-store")
+local SizeStore = ____size_2Dstore_2Ejs.SizeStore
+function dropOtherType(key, wanted)
+local ____redis_call_result_1 = redis.call("TYPE", key)
+local ok = ____redis_call_result_1.ok
+if ok == wanted or ok == "none" then
+return 0
+end
+redis.call("DEL", key)
+return 1
+end
+function dropFields(key, isGood)
+local stored = redis.call("HGETALL", key)
+local dropped = 0
+do
+local at = 0
+while at < #stored do
+do
+local __continue16
+repeat
+if isGood(
+stored[at + 1],
+unpacked(stored[at + 1 + 1])
+) then
+__continue16 = true
+break
+end
+redis.call("HDEL", key, stored[at + 1])
+dropped = dropped + 1
+__continue16 = true
+until true
+if not __continue16 then
+break
+end
+end
+at = at + 2
+end
+end
+return dropped
+end
+function unpacked(text)
+local value
+pcall(function()
+value = cmsgpack.unpack(text)
+end)
+return value
+end
+function stateCheck(setup, nowMs, leases)
+local sizes = __TS__New(SizeStore, "")
+local state = newScopeState(
+setup,
+nowMs,
+leases,
+function(model) return sizes:bookOf(model) end
+)
+return function(field, values)
+if field == CLOCK_FIELD then
+return true
+end
+if field == LIMITS_ID_FIELD then
+return isLike(values, {"string", "number"})
+end
+if field == LIMITS_FIELD then
+return areLimits(values)
+end
+if field == SCOPE_FIELD then
+return isPacked(
+values,
+flattenScope(state),
+0
+)
+end
+local source = state.sources:get(field)
+return source == nil or isPacked(
+values,
+flattenSource(source),
+1
+)
+end
+end
+function isPacked(values, example, lengths)
+if type(values) ~= "table" then
+return false
+end
+local packed = values
+if packed[1] ~= LAYOUT_VERSION then
+return false
+end
+local types = __TS__ArrayMap(
+example,
+function(____, value) return type(value) end
+)
+if not startsLike(packed, types) then
+return false
+end
+local more = lengths == 0 and 0 or packed[#example]
+local rest = #packed - #example - more
+return rest >= 0 and rest <= 4
+end
+function isLike(values, types)
+return type(values) == "table" and startsLike(values, types)
+end
+function startsLike(values, types)
+do
+local at = 0
+while at < #types do
+local value = values[at + 1]
+if type(value) ~= types[at + 1] or __TS__NumberIsNaN(value) then
+return false
+end
+at = at + 1
+end
+end
+return true
+end
+function isLease(leaseId, lease)
+if type(lease) ~= "table" or type(lease.grant) ~= "table" then
+return false
+end
+local ____lease_2 = lease
+local grant = ____lease_2.grant
+local numbers = {lease.expiresAtMs, lease.startedAtMs, lease.inflight, lease.ttftMs}
+local granted = {grant.epoch, grant.reservedTokens, grant.leaseTtlMs}
+local texts = {grant.source, lease.tag, lease.overdue}
+return grant.leaseId == leaseId and isLike(numbers, {"number", "number", "number", "number"}) and isLike(granted, {"number", "number", "number"}) and isLike(texts, {"string", "string", "string"})
+end
+function reviseLeases(prefix, names, leaseTtlMs, nowMs, ttlMs)
+local all = prefix .. LEASES_KEY
+local grants = prefix .. GRANTS_KEY
+local revised = 0
+for ____, key in ipairs({
+all,
+unpack(__TS__ArrayMap(
+names,
+function(____, name) return prefix .. sourceLeasesKey(name) end
+))
+}) do
+for ____, leaseId in ipairs(redis.call(
+"ZRANGEBYSCORE",
+key,
+"(" .. score(nowMs + leaseTtlMs),
+"+inf"
+)) do
+redis.call(
+"ZADD",
+key,
+score(nowMs + leaseTtlMs),
+leaseId
+)
+revised = revised + 1
+end
+end
+local stored = redis.call("HGETALL", grants)
+do
+local at = 0
+while at < #stored do
+local leaseId = stored[at + 1]
+local lease = cmsgpack.unpack(stored[at + 1 + 1])
+local latestMs = nowMs + lease.grant.leaseTtlMs
+if lease.expiresAtMs > latestMs then
+lease.expiresAtMs = latestMs
+redis.call(
+"HSET",
+grants,
+leaseId,
+cmsgpack.pack(lease)
+)
+revised = revised + 1
+end
+local own = prefix .. sourceLeasesKey(lease.grant.source)
+for ____, key in ipairs({all, own}) do
+redis.call(
+"ZADD",
+key,
+score(lease.expiresAtMs),
+leaseId
+)
+redis.call("PEXPIRE", key, ttlMs)
+end
+at = at + 2
+end
+end
+return revised
+end
+function ____exports.repair(prefix, setup, server, ttlMs)
+local names = __TS__ArrayMap(
+setup.sources,
+function(____, ____bindingPattern0)
+local name
+name = ____bindingPattern0.name
+return name
+end
+)
+local dropped = 0
+for ____, key in ipairs({STATE_KEY, GRANTS_KEY, WORKERS_KEY, SIZES_KEY}) do
+dropped = dropped + dropOtherType(prefix .. key, "hash")
+end
+for ____, key in ipairs({
+LEASES_KEY,
+unpack(__TS__ArrayMap(
+names,
+function(____, name) return sourceLeasesKey(name) end
+))
+}) do
+dropped = dropped + dropOtherType(prefix .. key, "zset")
+end
+local clock = redis.call("HGET", prefix .. STATE_KEY, CLOCK_FIELD)
+local ____scopeClock_result_0 = scopeClock(
+server,
+type(clock) == "string" and clock or nil
+)
+local nowMs = ____scopeClock_result_0.nowMs
+dropped = dropped + dropFields(
+prefix .. STATE_KEY,
+stateCheck(
+setup,
+nowMs,
+__TS__New(LeaseStore, prefix, nowMs, names)
+)
+)
+dropped = dropped + dropFields(
+prefix .. WORKERS_KEY,
+function(_, values) return isLike(values, {"number", "boolean", "number", "number"}) end
+)
+dropped = dropped + dropFields(
+prefix .. SIZES_KEY,
+function(_, values) return isLike(values, SIZE_TYPES) end
+)
+dropped = dropped + dropFields(
+prefix .. GRANTS_KEY,
+function(leaseId, lease) return isLease(leaseId, lease) end
+)
+return dropped + reviseLeases(
+prefix,
+names,
+setup.leaseTtlMs,
+nowMs,
+ttlMs
+)
+end
+SIZE_TYPES = {
+"number",
+"number",
+"number",
+"number",
+"number"
+}
+return ____exports
+end,
+["common-limits"] = function(...) 
+local ____lualib = require("lualib_bundle")
+local __TS__ObjectAssign = ____lualib.__TS__ObjectAssign
+local __TS__ArrayMap = ____lualib.__TS__ArrayMap
+local __TS__ArraySome = ____lualib.__TS__ArraySome
+local ____exports = {}
+local knownOf, lower, hasOthers, DIMENSIONS
+local ____pacer_2Ejs = require("domain.scheduling.pacer")
+local lowerLimit = ____pacer_2Ejs.lowerLimit
+local ____keys_2Ejs = require("keys")
+local LIMITS_FIELD = ____keys_2Ejs.LIMITS_FIELD
+local LIMITS_ID_FIELD = ____keys_2Ejs.LIMITS_ID_FIELD
+local SCOPE_FIELD = ____keys_2Ejs.SCOPE_FIELD
+function knownOf(packed, nowMs)
+local known = packed == nil and ({}) or cmsgpack.unpack(packed)
+local valid = {}
+for name in pairs(known) do
+local limits = known[name]
+for ____, dimension in ipairs(DIMENSIONS) do
+if limits[dimension][2] <= nowMs then
+limits[dimension] = {0, 0}
+end
+end
+if __TS__ArraySome(
+DIMENSIONS,
+function(____, dimension) return limits[dimension][1] > 0 end
+) then
+valid[name] = limits
+end
+end
+return valid
+end
+function lower(known, name, own, untilMs)
+local limits = known[name] or ({maxConcurrency = {0, 0}, rpm = {0, 0}, tpm = {0, 0}})
+known[name] = limits
+local differs = false
+local common = {maxConcurrency = 0, rpm = 0, tpm = 0}
+for ____, dimension in ipairs(DIMENSIONS) do
+local lowest = lowerLimit(own[dimension], limits[dimension][1])
+if lowest == own[dimension] and lowest > 0 then
+limits[dimension] = {lowest, untilMs}
+elseif lowest ~= own[dimension] then
+differs = true
+end
+common[dimension] = lowest
+end
+return differs and __TS__ObjectAssign({}, own, common) or own
+end
+function hasOthers(known, untilMs)
+for name in pairs(known) do
+for ____, dimension in ipairs(DIMENSIONS) do
+local limit, ____until = unpack(known[name][dimension], 1, 2)
+if limit > 0 and ____until ~= untilMs then
+return true
+end
+end
+end
+return false
+end
+DIMENSIONS = {"maxConcurrency", "rpm", "tpm"}
+local NOTHING_NEW = {}
+function ____exports.commonLimits(setup, stored, nowMs)
+local ____setup_0 = setup
+local limitsId = ____setup_0.limitsId
+local leaseTtlMs = ____setup_0.leaseTtlMs
+local text = stored[LIMITS_ID_FIELD]
+local latestId, toldAtMs = unpack(
+text == nil and ({"", 0}) or cmsgpack.unpack(text),
+1,
+2
+)
+if latestId == limitsId and nowMs - toldAtMs < leaseTtlMs / 3 then
+return {setup = setup, changed = NOTHING_NEW}
+end
+local known = latestId == limitsId and ({}) or knownOf(stored[LIMITS_FIELD], nowMs)
+local lowered = __TS__ObjectAssign(
+{},
+setup,
+{global = lower(known, SCOPE_FIELD, setup.global, nowMs + leaseTtlMs)}
+)
+local sources = __TS__ArrayMap(
+setup.sources,
+function(____, source) return lower(known, source.name, source, nowMs + leaseTtlMs) end
+)
+local differs = lowered.global ~= setup.global or __TS__ArraySome(
+sources,
+function(____, source, at) return source ~= setup.sources[at + 1] end
+)
+local id = (differs or hasOthers(known, nowMs + leaseTtlMs)) and "" or limitsId
+local changed = {
+LIMITS_ID_FIELD,
+cmsgpack.pack({id, nowMs}),
+LIMITS_FIELD,
+cmsgpack.pack(known)
+}
+return {
+setup = __TS__ObjectAssign({}, lowered, {sources = sources}),
+changed = changed
+}
+end
+function ____exports.areLimits(value)
+if type(value) ~= "table" then
+return false
+end
+for name in pairs(value) do
+local limits = value[name]
+if type(limits) ~= "table" then
+return false
+end
+for ____, dimension in ipairs(DIMENSIONS) do
+local entry = limits[dimension]
+if type(entry) ~= "table" or type(entry[1]) ~= "number" or type(entry[2]) ~= "number" then
+return false
+end
+end
+end
+return true
+end
+return ____exports
+end,
 ["lease-store"] = function(...) 
 local ____lualib = require("lualib_bundle")
 local __TS__Class = ____lualib.__TS__Class
@@ -5440,6 +5728,7 @@ local lease = self:get(leaseId)
 if lease == nil then
 return false
 end
+self:inflightOf(lease.grant.source)
 lease.expiresAtMs = expiresAtMs
 self:move(leaseId, lease)
 return true
@@ -5454,24 +5743,31 @@ ____exports.score(nowMs),
 0,
 MOST_RECLAIMED
 )
+if #ended > 0 then
+for ____, source in ipairs(self.sources) do
+self:inflightOf(source)
+end
+end
 for ____, leaseId in ipairs(ended) do
 do
-local __continue19
+local __continue22
 repeat
 local ____self_reclaimed_1 = self.reclaimed
 ____self_reclaimed_1[#____self_reclaimed_1 + 1] = leaseId
 local packed = redis.call("HGET", self.prefix .. GRANTS_KEY, leaseId)
 self.known[leaseId] = false
 local lease = type(packed) == "string" and cmsgpack.unpack(packed) or nil
-if lease == nil or self.sourceKeys[lease.grant.source] == nil then
-__continue19 = true
+if lease == nil then
+__continue22 = true
 break
 end
+if self.sourceKeys[lease.grant.source] ~= nil then
 self.touched[lease.grant.source] = true
+end
 onExpired(lease)
-__continue19 = true
+__continue22 = true
 until true
-if not __continue19 then
+if not __continue22 then
 break
 end
 end
@@ -5560,23 +5856,23 @@ function LeaseStore.prototype.changedLeases(self)
 local changed = {}
 for leaseId in pairs(self.known) do
 do
-local __continue41
+local __continue45
 repeat
 local lease = self.known[leaseId]
 if lease == false then
-__continue41 = true
+__continue45 = true
 break
 end
 local packed = cmsgpack.pack(lease)
-if packed == self.packed[leaseId] then
-__continue41 = true
+if packed == self.packed[leaseId] and self.moved[leaseId] == nil then
+__continue45 = true
 break
 end
 changed[#changed + 1] = leaseId
 changed[#changed + 1] = packed
-__continue41 = true
+__continue45 = true
 until true
-if not __continue41 then
+if not __continue45 then
 break
 end
 end
@@ -5644,16 +5940,16 @@ do
 local at = 0
 while at < #stored do
 do
-local __continue56
+local __continue60
 repeat
 if self.moved[stored[at + 1]] ~= nil then
-__continue56 = true
+__continue60 = true
 break
 end
 next = tonumber(stored[at + 1 + 1]) or nil
 break
 until true
-if not __continue56 then
+if not __continue60 then
 break
 end
 end
@@ -5662,19 +5958,19 @@ end
 end
 for leaseId in pairs(self.moved) do
 do
-local __continue58
+local __continue62
 repeat
 local lease = self.known[leaseId]
 if lease == false or source ~= "" and lease.grant.source ~= source then
-__continue58 = true
+__continue62 = true
 break
 end
 if next == nil or lease.expiresAtMs < next then
 next = lease.expiresAtMs
 end
-__continue58 = true
+__continue62 = true
 until true
-if not __continue58 then
+if not __continue62 then
 break
 end
 end
@@ -5682,6 +5978,43 @@ end
 return next
 end
 MOST_ARGUMENTS = 1000
+return ____exports
+end,
+["scope-clock"] = function(...) 
+local ____exports = {}
+local unpacked
+function unpacked(stored)
+local values
+pcall(function()
+values = cmsgpack.unpack(stored)
+end)
+if type(values) ~= "table" then
+return nil
+end
+local aheadMs, latestMs = unpack(values, 1, 2)
+if type(aheadMs) ~= "number" or type(latestMs) ~= "number" then
+return nil
+end
+return aheadMs >= 0 and aheadMs < math.huge and latestMs > 0 and latestMs < math.huge and ({aheadMs, latestMs}) or nil
+end
+function ____exports.scopeClock(server, stored)
+local ____temp_0
+if stored == nil then
+____temp_0 = nil
+else
+____temp_0 = unpacked(stored)
+end
+local known = ____temp_0
+local aheadMs, latestMs = unpack(known or ({0, server.nowMs}), 1, 2)
+local nowMs = math.max(server.nowMs + aheadMs, latestMs)
+local nextAheadMs = nowMs == latestMs and math.max(0, nowMs - server.nowMs) or aheadMs
+return {
+nowMs = nowMs,
+wallMs = server.wallMs,
+isNew = known == nil,
+packed = cmsgpack.pack({nextAheadMs, nowMs})
+}
+end
 return ____exports
 end,
 ["size-store"] = function(...) 
@@ -5829,6 +6162,201 @@ outDeviation = outDeviation
 end
 function SizeBook.prototype.fieldOf(self, tag)
 return redis.sha1hex((self.model .. "\\n") .. tag)
+end
+return ____exports
+end,
+["scope-store"] = function(...) 
+local ____lualib = require("lualib_bundle")
+local __TS__ArrayMap = ____lualib.__TS__ArrayMap
+local __TS__New = ____lualib.__TS__New
+local __TS__Iterator = ____lualib.__TS__Iterator
+local __TS__ObjectAssign = ____lualib.__TS__ObjectAssign
+local __TS__ArrayPush = ____lualib.__TS__ArrayPush
+local ____exports = {}
+local readState, restoreKnown, applyLearnedLimits, saveState
+local ____gate_2Ejs = require("domain.gates.gate")
+local gateRules = ____gate_2Ejs.gateRules
+local ____pacer_2Ejs = require("domain.scheduling.pacer")
+local lowerLimit = ____pacer_2Ejs.lowerLimit
+local ____scope_2Dstate_2Ejs = require("domain.scope-state")
+local newScopeState = ____scope_2Dstate_2Ejs.newScopeState
+local ____common_2Dlimits_2Ejs = require("common-limits")
+local commonLimits = ____common_2Dlimits_2Ejs.commonLimits
+local ____keys_2Ejs = require("keys")
+local CLOCK_FIELD = ____keys_2Ejs.CLOCK_FIELD
+local LIMITS_FIELD = ____keys_2Ejs.LIMITS_FIELD
+local LIMITS_ID_FIELD = ____keys_2Ejs.LIMITS_ID_FIELD
+local SCOPE_FIELD = ____keys_2Ejs.SCOPE_FIELD
+local STATE_KEY = ____keys_2Ejs.STATE_KEY
+local ____layout_2Ejs = require("layout")
+local flattenScope = ____layout_2Ejs.flattenScope
+local flattenSource = ____layout_2Ejs.flattenSource
+local LAYOUT_VERSION = ____layout_2Ejs.LAYOUT_VERSION
+local restoreScope = ____layout_2Ejs.restoreScope
+local restoreSource = ____layout_2Ejs.restoreSource
+local ____lease_2Dstore_2Ejs = require("lease-store")
+local LeaseStore = ____lease_2Dstore_2Ejs.LeaseStore
+local ____scope_2Dclock_2Ejs = require("scope-clock")
+local scopeClock = ____scope_2Dclock_2Ejs.scopeClock
+local ____size_2Dstore_2Ejs = require("size-store")
+local SizeStore = ____size_2Dstore_2Ejs.SizeStore
+local ____worker_2Dstore_2Ejs = require("worker-store")
+local loadWorkers = ____worker_2Dstore_2Ejs.loadWorkers
+local saveWorkers = ____worker_2Dstore_2Ejs.saveWorkers
+function readState(prefix, names)
+local fields = {
+CLOCK_FIELD,
+LIMITS_ID_FIELD,
+LIMITS_FIELD,
+SCOPE_FIELD,
+unpack(names)
+}
+local values = redis.call(
+"HMGET",
+prefix .. STATE_KEY,
+unpack(fields)
+)
+local stored = {}
+do
+local n = 0
+while n < #fields do
+local value = values[n + 1]
+if type(value) == "string" then
+stored[fields[n + 1]] = value
+end
+n = n + 1
+end
+end
+return stored
+end
+function restoreKnown(packed, put)
+local values = {}
+pcall(function()
+values = cmsgpack.unpack(packed)
+end)
+if type(values) == "table" and values[1] == LAYOUT_VERSION then
+put(values)
+end
+end
+function applyLearnedLimits(source)
+local ____source_4 = source
+local config = ____source_4.config
+local pacer = ____source_4.pacer
+if pacer.learnedRpm == 0 and pacer.learnedTpm == 0 then
+return
+end
+local rpm = lowerLimit(config.rpm, pacer.learnedRpm)
+local tpm = lowerLimit(config.tpm, pacer.learnedTpm)
+source.rules = gateRules(__TS__ObjectAssign({}, config, {rpm = rpm, tpm = tpm}))
+end
+function saveState(prefix, state, always, touched, stored, ttlMs)
+local key = prefix .. STATE_KEY
+local changed = {unpack(always)}
+for name in pairs(touched) do
+local packed = cmsgpack.pack(flattenSource(state.sources:get(name)))
+if packed ~= stored[name] then
+__TS__ArrayPush(changed, name, packed)
+end
+end
+local scope = cmsgpack.pack(flattenScope(state))
+if scope ~= stored[SCOPE_FIELD] then
+__TS__ArrayPush(changed, SCOPE_FIELD, scope)
+end
+redis.call(
+"HSET",
+key,
+unpack(changed)
+)
+redis.call("PEXPIRE", key, ttlMs)
+end
+function ____exports.loadScope(prefix, own, server)
+local names = __TS__ArrayMap(
+own.sources,
+function(____, source) return source.name end
+)
+local stored = readState(prefix, names)
+local clock = scopeClock(server, stored[CLOCK_FIELD])
+local nowMs = clock.nowMs
+local ____commonLimits_result_0 = commonLimits(own, clock.isNew and ({}) or stored, nowMs)
+local setup = ____commonLimits_result_0.setup
+local changed = ____commonLimits_result_0.changed
+local leases = __TS__New(LeaseStore, prefix, nowMs, names)
+local sizes = __TS__New(SizeStore, prefix)
+local state = newScopeState(
+setup,
+nowMs,
+leases,
+function(model) return sizes:bookOf(model) end
+)
+for ____, ____value in __TS__Iterator(state.sources) do
+local name = ____value[1]
+local source = ____value[2]
+local ____clock_isNew_1
+if clock.isNew then
+____clock_isNew_1 = nil
+else
+____clock_isNew_1 = stored[name]
+end
+local packed = ____clock_isNew_1
+if packed ~= nil then
+restoreKnown(
+packed,
+function(values) return restoreSource(source, values) end
+)
+end
+applyLearnedLimits(source)
+local ____source_2 = source
+local breaker = ____source_2.breaker
+if breaker.probeLease ~= "" and leases:get(breaker.probeLease) == nil then
+breaker.probeLease = ""
+end
+end
+local ____clock_isNew_3
+if clock.isNew then
+____clock_isNew_3 = nil
+else
+____clock_isNew_3 = stored[SCOPE_FIELD]
+end
+local scope = ____clock_isNew_3
+if scope ~= nil then
+restoreKnown(
+scope,
+function(values) return restoreScope(state, values) end
+)
+end
+local workers = {}
+if setup.scheduling.fairness then
+for ____, ____value in __TS__Iterator(loadWorkers(prefix, workers)) do
+local name = ____value[1]
+local worker = ____value[2]
+state.workers:set(name, worker)
+end
+end
+return {
+state = state,
+leases = leases,
+clock = clock,
+save = function(self, ttlMs)
+local always = {
+CLOCK_FIELD,
+clock.packed,
+unpack(changed)
+}
+saveState(
+prefix,
+state,
+always,
+leases.touched,
+stored,
+ttlMs
+)
+leases:save(ttlMs)
+sizes:save(ttlMs)
+if setup.scheduling.fairness then
+saveWorkers(prefix, state.workers, workers, ttlMs)
+end
+end
+}
 end
 return ____exports
 end,

@@ -1,11 +1,20 @@
+import { LAYOUT_VERSION } from "./layout.js";
+
 /** The names of a scope's keys behind their common beginning, which holds the hash tag: one slot of a cluster. */
-export const STATE_KEY = "s";
+
+/** Another layout is other state: two versions of the script that run at once must not undo each other's. */
+export const STATE_KEY = `s${LAYOUT_VERSION}`;
 export const LEASES_KEY = "l";
 export const GRANTS_KEY = "g";
 export const WORKERS_KEY = "w";
 export const SIZES_KEY = "est";
 /** Field of STATE_KEY for the scope as a whole: no source has this name. */
 export const SCOPE_FIELD = "*";
+/** The same for its clock. */
+export const CLOCK_FIELD = "@";
+/** What limits processes have, and whose they all were when one last said so. */
+export const LIMITS_FIELD = "~";
+export const LIMITS_ID_FIELD = "~~";
 
 /** The live leases of one source. */
 export function sourceLeasesKey(source: string): string {

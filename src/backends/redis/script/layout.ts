@@ -197,7 +197,7 @@ export function restoreSource(source: SourceState, v: Packed): void {
   if (v.length > at) source.lastError = { code: v[at], message: v[at + 1] };
 }
 
-/** Of the scope as a whole. */
+/** Of the scope as a whole. Medians stand at the end while they are known: two ticks must not see others so soon. */
 export function flattenScope(state: ScopeState): Values {
   const values: Values = [
     LAYOUT_VERSION,

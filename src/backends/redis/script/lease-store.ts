@@ -72,6 +72,7 @@ export class LeaseStore implements LeaseBook {
   renew(leaseId: string, expiresAtMs: number): boolean {
     const lease = this.get(leaseId);
     if (lease === undefined) return false;
+    this.inflightOf(lease.grant.source);
     lease.expiresAtMs = expiresAtMs;
     this.move(leaseId, lease);
     return true;
@@ -87,14 +88,16 @@ export class LeaseStore implements LeaseBook {
       0,
       MOST_RECLAIMED,
     ) as string[];
+    // Looked at before anything is written: what is there may not be a set at all.
+    if (ended.length > 0) for (const source of this.sources) this.inflightOf(source);
     for (const leaseId of ended) {
       this.reclaimed.push(leaseId);
       const packed = redis.call("HGET", this.prefix + GRANTS_KEY, leaseId);
       this.known[leaseId] = false;
       const lease = typeof packed === "string" ? (cmsgpack.unpack(packed) as Lease) : undefined;
-      // A process of another configuration may hold permits of sources that are unknown here.
-      if (lease === undefined || this.sourceKeys[lease.grant.source] === undefined) continue;
-      this.touched[lease.grant.source] = true;
+      if (lease === undefined) continue;
+      // A process of another configuration may have held permits of sources that are unknown here.
+      if (this.sourceKeys[lease.grant.source] !== undefined) this.touched[lease.grant.source] = true;
       onExpired(lease);
     }
   }
@@ -153,7 +156,7 @@ export class LeaseStore implements LeaseBook {
       const lease = this.known[leaseId]!;
       if (lease === false) continue;
       const packed = cmsgpack.pack(lease);
-      if (packed === this.packed[leaseId]) continue;
+      if (packed === this.packed[leaseId] && this.moved[leaseId] === undefined) continue;
       changed.push(leaseId);
       changed.push(packed);
     }

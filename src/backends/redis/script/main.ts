@@ -1,10 +1,12 @@
 import { describeScope, describeSource } from "../../../domain/description.js";
 import type { StoreClock } from "../../../domain/gates/gate.js";
-import type { ScopeSetup } from "../../../domain/scope-state.js";
 import { reclaimExpired } from "../../../domain/settlement.js";
 import type { GovernorEvent, TickBatch } from "../../../domain/tick.js";
 import { runTick } from "../../../domain/tick-rules.js";
-import { loadScope } from "./scope-store.js";
+import type { FleetSetup } from "./common-limits.js";
+import { LEASES_KEY } from "./keys.js";
+import { repair } from "./repair.js";
+import { type LoadedScope, loadScope } from "./scope-store.js";
 
 /**
  * The script of the governor on Redis. ARGV: what to do, the common beginning of the keys, the configuration, the batch,
@@ -39,6 +41,14 @@ function publish(events: readonly GovernorEvent[], worker: string, fairness: boo
   }
 }
 
+/**
+ * At maxmemory the first write of a script is refused when it may need memory, later ones are not. What ends or goes on
+ * must be booked all the same, so it begins with a write that needs none (spec 02 §5); a tick of wants alone is refused.
+ */
+function insistOn({ settles, verdicts, renew }: TickBatch): void {
+  if (settles.length + verdicts.length + renew.length > 0) redis.call("ZREM", prefix + LEASES_KEY, "");
+}
+
 function leaseIdsOf({ settles, verdicts, renew, wants }: TickBatch): string[] {
   const leaseIds: string[] = [];
   for (const { leaseId } of settles) leaseIds.push(leaseId);
@@ -48,30 +58,50 @@ function leaseIdsOf({ settles, verdicts, renew, wants }: TickBatch): string[] {
   return leaseIds;
 }
 
-function tick(setup: ScopeSetup, clock: StoreClock): string {
-  const batch = cjson.decode(input) as TickBatch;
-  const { state, leases, save } = loadScope(prefix, setup, clock.nowMs);
-  leases.prefetch(leaseIdsOf(batch));
-  const { reply, events } = runTick(state, batch, clock);
-  save(KEYS_OUTLIVE_MS);
-  publish(events, batch.worker, setup.scheduling.fairness);
-  return cjson.encode({ reply, events });
+/** A scope that begins with leases: its state was lost without them, or they were kept by a clock that went back. */
+function begin(setup: FleetSetup, server: StoreClock): LoadedScope {
+  const loaded = loadScope(prefix, setup, server);
+  if (!loaded.clock.isNew || redis.call("EXISTS", prefix + LEASES_KEY) === 0) return loaded;
+  repair(prefix, setup, server, KEYS_OUTLIVE_MS);
+  return loadScope(prefix, setup, server);
 }
 
-function snapshot(setup: ScopeSetup, clock: StoreClock): string {
-  const { state } = loadScope(prefix, setup, clock.nowMs);
+function tick(setup: FleetSetup, server: StoreClock): string {
+  const batch = cjson.decode(input) as TickBatch;
+  const { state, leases, clock, save } = begin(setup, server);
+  leases.prefetch(leaseIdsOf(batch));
+  const { reply, events } = runTick(state, batch, clock);
+  // Whatever can fail comes before the first write.
+  const told = cjson.encode({ reply, events });
+  insistOn(batch);
+  save(KEYS_OUTLIVE_MS);
+  publish(events, batch.worker, setup.scheduling.fairness);
+  return told;
+}
+
+function snapshot(setup: FleetSetup, server: StoreClock): string {
+  const { state, clock } = loadScope(prefix, setup, server);
   reclaimExpired(state, clock);
   const sources: unknown[] = [];
   for (const [, source] of state.sources) sources.push(describeSource(state, source, clock));
   return cjson.encode({ ...describeScope(state), sources });
 }
 
-function progressAge(setup: ScopeSetup, clock: StoreClock): string {
-  const { state } = loadScope(prefix, setup, clock.nowMs);
+function progressAge(setup: FleetSetup, server: StoreClock): string {
+  const { state, clock } = loadScope(prefix, setup, server);
   return state.lastProgressMs === Number.NEGATIVE_INFINITY ? "" : `${clock.nowMs - state.lastProgressMs}`;
 }
 
-const clock = storeClock();
-const setup = cjson.decode(configuration) as ScopeSetup;
-export const answer =
-  verb === "tick" ? tick(setup, clock) : verb === "snapshot" ? snapshot(setup, clock) : progressAge(setup, clock);
+function repaired(setup: FleetSetup, server: StoreClock): string {
+  return `${repair(prefix, setup, server, KEYS_OUTLIVE_MS)}`;
+}
+
+const server = storeClock();
+const setup = cjson.decode(configuration) as FleetSetup;
+const verbs: Record<string, (setup: FleetSetup, server: StoreClock) => string> = {
+  tick,
+  snapshot,
+  progress: progressAge,
+  repair: repaired,
+};
+export const answer = verbs[verb]!(setup, server);

@@ -1,9 +1,11 @@
-import { gateRules } from "../../../domain/gates/gate.js";
+import { gateRules, type StoreClock } from "../../../domain/gates/gate.js";
 import { lowerLimit } from "../../../domain/scheduling/pacer.js";
-import { newScopeState, type ScopeSetup, type ScopeState, type SourceState } from "../../../domain/scope-state.js";
-import { SCOPE_FIELD, STATE_KEY } from "./keys.js";
+import { newScopeState, type ScopeState, type SourceState } from "../../../domain/scope-state.js";
+import { commonLimits, type FleetSetup } from "./common-limits.js";
+import { CLOCK_FIELD, LIMITS_FIELD, LIMITS_ID_FIELD, SCOPE_FIELD, STATE_KEY } from "./keys.js";
 import { flattenScope, flattenSource, LAYOUT_VERSION, restoreScope, restoreSource, type Values } from "./layout.js";
 import { LeaseStore } from "./lease-store.js";
+import { type ScopeClock, scopeClock } from "./scope-clock.js";
 import { SizeStore } from "./size-store.js";
 import { loadWorkers, saveWorkers } from "./worker-store.js";
 
@@ -11,22 +13,30 @@ import { loadWorkers, saveWorkers } from "./worker-store.js";
 export interface LoadedScope {
   readonly state: ScopeState;
   readonly leases: LeaseStore;
+  readonly clock: ScopeClock;
   save(ttlMs: number): void;
 }
 
 /** Reads everything a tick may look at. What another version, or somebody else, has written counts as never written. */
-export function loadScope(prefix: string, setup: ScopeSetup, nowMs: number): LoadedScope {
-  const names = setup.sources.map((source) => source.name);
+export function loadScope(prefix: string, own: FleetSetup, server: StoreClock): LoadedScope {
+  const names = own.sources.map((source) => source.name);
+  const stored = readState(prefix, names);
+  const clock = scopeClock(server, stored[CLOCK_FIELD]);
+  const { nowMs } = clock;
+  const { setup, changed } = commonLimits(own, clock.isNew ? {} : stored, nowMs);
   const leases = new LeaseStore(prefix, nowMs, names);
   const sizes = new SizeStore(prefix);
   const state = newScopeState(setup, nowMs, leases, (model) => sizes.bookOf(model));
-  const stored = readState(prefix, names);
   for (const [name, source] of state.sources) {
-    const packed = stored[name];
+    // Moments of a clock that nobody knows any more mean nothing.
+    const packed = clock.isNew ? undefined : stored[name];
     if (packed !== undefined) restoreKnown(packed, (values) => restoreSource(source, values));
     applyLearnedLimits(source);
+    const { breaker } = source;
+    // A probe ends with its lease, whoever took that out: another process may not know the source.
+    if (breaker.probeLease !== "" && leases.get(breaker.probeLease) === undefined) breaker.probeLease = "";
   }
-  const scope = stored[SCOPE_FIELD];
+  const scope = clock.isNew ? undefined : stored[SCOPE_FIELD];
   if (scope !== undefined) restoreKnown(scope, (values) => restoreScope(state, values));
   const workers: Record<string, string> = {};
   if (setup.scheduling.fairness)
@@ -34,8 +44,10 @@ export function loadScope(prefix: string, setup: ScopeSetup, nowMs: number): Loa
   return {
     state,
     leases,
+    clock,
     save(ttlMs) {
-      saveState(prefix, state, leases.touched, stored, ttlMs);
+      const always = [CLOCK_FIELD, clock.packed, ...changed];
+      saveState(prefix, state, always, leases.touched, stored, ttlMs);
       leases.save(ttlMs);
       sizes.save(ttlMs);
       if (setup.scheduling.fairness) saveWorkers(prefix, state.workers, workers, ttlMs);
@@ -44,7 +56,7 @@ export function loadScope(prefix: string, setup: ScopeSetup, nowMs: number): Loa
 }
 
 function readState(prefix: string, names: readonly string[]): Record<string, string> {
-  const fields = [SCOPE_FIELD, ...names];
+  const fields = [CLOCK_FIELD, LIMITS_ID_FIELD, LIMITS_FIELD, SCOPE_FIELD, ...names];
   const values = redis.call("HMGET", prefix + STATE_KEY, ...fields) as (string | false)[];
   const stored: Record<string, string> = {};
   for (let n = 0; n < fields.length; n += 1) {
@@ -75,19 +87,19 @@ function applyLearnedLimits(source: SourceState): void {
 function saveState(
   prefix: string,
   state: ScopeState,
+  always: readonly string[],
   touched: Record<string, boolean>,
   stored: Record<string, string>,
   ttlMs: number,
 ): void {
   const key = prefix + STATE_KEY;
-  const changed: string[] = [];
+  const changed: string[] = [...always];
   for (const name in touched) {
     const packed = cmsgpack.pack(flattenSource(state.sources.get(name)!));
     if (packed !== stored[name]) changed.push(name, packed);
   }
   const scope = cmsgpack.pack(flattenScope(state));
   if (scope !== stored[SCOPE_FIELD]) changed.push(SCOPE_FIELD, scope);
-  if (changed.length === 0) return;
   redis.call("HSET", key, ...changed);
   redis.call("PEXPIRE", key, ttlMs);
 }

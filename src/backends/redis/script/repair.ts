@@ -1,0 +1,158 @@
+import type { StoreClock } from "../../../domain/gates/gate.js";
+import type { Lease } from "../../../domain/leases.js";
+import { newScopeState, type ScopeSetup } from "../../../domain/scope-state.js";
+import { areLimits } from "./common-limits.js";
+import {
+  CLOCK_FIELD,
+  GRANTS_KEY,
+  LEASES_KEY,
+  LIMITS_FIELD,
+  LIMITS_ID_FIELD,
+  SCOPE_FIELD,
+  SIZES_KEY,
+  STATE_KEY,
+  sourceLeasesKey,
+  WORKERS_KEY,
+} from "./keys.js";
+import { flattenScope, flattenSource, LAYOUT_VERSION, type Values } from "./layout.js";
+import { LeaseStore, score } from "./lease-store.js";
+import { scopeClock } from "./scope-clock.js";
+import { SizeStore } from "./size-store.js";
+
+/**
+ * Takes out of a scope's keys whatever no tick can have written, and counts it: keys of another type, values that can't be
+ * read. What is taken out counts as never written. Asked for when a tick failed over the state, and when a scope begins
+ * with leases that are there already.
+ */
+export function repair(prefix: string, setup: ScopeSetup, server: StoreClock, ttlMs: number): number {
+  const names = setup.sources.map(({ name }) => name);
+  let dropped = 0;
+  for (const key of [STATE_KEY, GRANTS_KEY, WORKERS_KEY, SIZES_KEY]) dropped += dropOtherType(prefix + key, "hash");
+  for (const key of [LEASES_KEY, ...names.map((name) => sourceLeasesKey(name))])
+    dropped += dropOtherType(prefix + key, "zset");
+  const clock = redis.call("HGET", prefix + STATE_KEY, CLOCK_FIELD);
+  const { nowMs } = scopeClock(server, typeof clock === "string" ? clock : undefined);
+  dropped += dropFields(prefix + STATE_KEY, stateCheck(setup, nowMs, new LeaseStore(prefix, nowMs, names)));
+  dropped += dropFields(prefix + WORKERS_KEY, (_, values) => isLike(values, ["number", "boolean", "number", "number"]));
+  dropped += dropFields(prefix + SIZES_KEY, (_, values) => isLike(values, SIZE_TYPES));
+  dropped += dropFields(prefix + GRANTS_KEY, (leaseId, lease) => isLease(leaseId, lease as Lease));
+  return dropped + reviseLeases(prefix, names, setup.leaseTtlMs, nowMs, ttlMs);
+}
+
+const SIZE_TYPES = ["number", "number", "number", "number", "number"];
+
+function dropOtherType(key: string, wanted: string): number {
+  const { ok } = redis.call("TYPE", key) as { ok: string };
+  if (ok === wanted || ok === "none") return 0;
+  redis.call("DEL", key);
+  return 1;
+}
+
+function dropFields(key: string, isGood: (field: string, values: unknown) => boolean): number {
+  const stored = redis.call("HGETALL", key) as string[];
+  let dropped = 0;
+  for (let at = 0; at < stored.length; at += 2) {
+    if (isGood(stored[at]!, unpacked(stored[at + 1]!))) continue;
+    redis.call("HDEL", key, stored[at]!);
+    dropped += 1;
+  }
+  return dropped;
+}
+
+function unpacked(text: string): unknown {
+  let value: unknown;
+  attempt(() => {
+    value = cmsgpack.unpack(text);
+  });
+  return value;
+}
+
+/** A fresh state shows what a packed one looks like; fields of sources that are unknown here are another process's. */
+function stateCheck(setup: ScopeSetup, nowMs: number, leases: LeaseStore): (field: string, values: unknown) => boolean {
+  const sizes = new SizeStore("");
+  const state = newScopeState(setup, nowMs, leases, (model) => sizes.bookOf(model));
+  return (field, values) => {
+    // A clock that can't be read begins anew by itself.
+    if (field === CLOCK_FIELD) return true;
+    if (field === LIMITS_ID_FIELD) return isLike(values, ["string", "number"]);
+    if (field === LIMITS_FIELD) return areLimits(values);
+    if (field === SCOPE_FIELD) return isPacked(values, flattenScope(state), 0);
+    const source = state.sources.get(field);
+    return source === undefined || isPacked(values, flattenSource(source), 1);
+  };
+}
+
+/** `lengths`: how many of the last fixed values count what follows. */
+function isPacked(values: unknown, example: Values, lengths: number): boolean {
+  if (type(values) !== "table") return false;
+  const packed = values as Values;
+  if (packed[0] !== LAYOUT_VERSION) return false;
+  const types = example.map((value) => type(value));
+  if (!startsLike(packed, types)) return false;
+  const more = lengths === 0 ? 0 : (packed[example.length - 1] as number);
+  const rest = packed.length - example.length - more;
+  return rest >= 0 && rest <= 4;
+}
+
+function isLike(values: unknown, types: readonly string[]): boolean {
+  return type(values) === "table" && startsLike(values as Values, types);
+}
+
+function startsLike(values: Values, types: readonly string[]): boolean {
+  for (let at = 0; at < types.length; at += 1) {
+    const value = values[at];
+    if (type(value) !== types[at] || Number.isNaN(value)) return false;
+  }
+  return true;
+}
+
+function isLease(leaseId: string, lease: Lease): boolean {
+  if (type(lease) !== "table" || type(lease.grant) !== "table") return false;
+  const { grant } = lease;
+  const numbers = [lease.expiresAtMs, lease.startedAtMs, lease.inflight, lease.ttftMs];
+  const granted = [grant.epoch, grant.reservedTokens, grant.leaseTtlMs];
+  const texts = [grant.source, lease.tag, lease.overdue];
+  return (
+    grant.leaseId === leaseId &&
+    isLike(numbers, ["number", "number", "number", "number"]) &&
+    isLike(granted, ["number", "number", "number"]) &&
+    isLike(texts, ["string", "string", "string"])
+  );
+}
+
+/** No permit ends later than its time to live says, and each is counted in both of its sets. */
+function reviseLeases(
+  prefix: string,
+  names: readonly string[],
+  leaseTtlMs: number,
+  nowMs: number,
+  ttlMs: number,
+): number {
+  const all = prefix + LEASES_KEY;
+  const grants = prefix + GRANTS_KEY;
+  let revised = 0;
+  // Of whom only the place in the line is left.
+  for (const key of [all, ...names.map((name) => prefix + sourceLeasesKey(name))]) {
+    for (const leaseId of redis.call("ZRANGEBYSCORE", key, `(${score(nowMs + leaseTtlMs)}`, "+inf") as string[]) {
+      redis.call("ZADD", key, score(nowMs + leaseTtlMs), leaseId);
+      revised += 1;
+    }
+  }
+  const stored = redis.call("HGETALL", grants) as string[];
+  for (let at = 0; at < stored.length; at += 2) {
+    const leaseId = stored[at]!;
+    const lease = cmsgpack.unpack(stored[at + 1]!) as Lease;
+    const latestMs = nowMs + lease.grant.leaseTtlMs;
+    if (lease.expiresAtMs > latestMs) {
+      lease.expiresAtMs = latestMs;
+      redis.call("HSET", grants, leaseId, cmsgpack.pack(lease));
+      revised += 1;
+    }
+    const own = prefix + sourceLeasesKey(lease.grant.source);
+    for (const key of [all, own]) {
+      redis.call("ZADD", key, score(lease.expiresAtMs), leaseId);
+      redis.call("PEXPIRE", key, ttlMs);
+    }
+  }
+  return revised;
+}

@@ -1,0 +1,151 @@
+import { afterAll, describe, expect, test } from "vitest";
+import { LAYOUT_VERSION } from "../../src/backends/redis/script/layout.js";
+import { sharedRedis } from "../services/redis.js";
+import { Fleet, type FleetOptions } from "./fleet.js";
+
+const redis = await sharedRedis();
+const fleets: Fleet[] = [];
+afterAll(async () => void (await Promise.all(fleets.map((fleet) => fleet.close()))));
+
+function fleet(options: FleetOptions = {}): Fleet {
+  const made = new Fleet({ url: redis?.url ?? "", timeoutMs: 5_000, ...options });
+  fleets.push(made);
+  return made;
+}
+
+const STATE = `s${LAYOUT_VERSION}`;
+const KEYS = [STATE, "g", "l", "l:s", "w", "est"];
+const SOURCES = { s: { maxConcurrency: 3, rpm: 600, tpm: 60_000 } };
+const SIZES = { promptTokens: 50 };
+const USED = { inTokens: 60, outTokens: 10 };
+
+async function put(key: string, type: string): Promise<void> {
+  await redis!.command("DEL", key);
+  if (type === "string") await redis!.command("SET", key, "x");
+  else if (type === "list") await redis!.command("RPUSH", key, "x");
+  else if (type === "hash") await redis!.command("HSET", key, "x", "y");
+  else await redis!.command("ZADD", key, 1, "x");
+}
+
+const hex = (text: string): Buffer => Buffer.from(text, "hex");
+/** In the script's own format: true, a list of one, a list of 200 nils, a map, nothing, not a number; and texts. */
+const GARBAGE: readonly (readonly [string, Buffer | string])[] = [
+  ["nothing", ""],
+  ["nan", "nan"],
+  ["1e400", "1e400"],
+  ["JSON", '{"grant":{}}'],
+  ["true", hex("c3")],
+  ["a list with a version alone", hex(`91${LAYOUT_VERSION.toString(16).padStart(2, "0")}`)],
+  ["a list of nils", hex(`dc00c8${"c0".repeat(200)}`)],
+  ["a map", hex("81a16101")],
+  ["not a number", hex("94cb7ff8000000000000c2cb7ff8000000000000cb7ff8000000000000")],
+  ["random bytes", hex("00ff13c1d9809f")],
+];
+
+async function corrupt(key: string, field: string, value: Buffer | string): Promise<void> {
+  // The helper's commands take texts alone; bytes go through Lua.
+  const bytes = [...Buffer.from(value)].join(",");
+  const script = `local b={${bytes}}; local s={}; for i,c in ipairs(b) do s[i]=string.char(c) end; return redis.call('HSET', KEYS[1], ARGV[1], table.concat(s))`;
+  await redis!.command("EVAL", script, 1, key, field);
+}
+
+describe.skipIf(redis === null)("what somebody else wrote into a scope's keys", () => {
+  describe.each(KEYS)("the key %s", (name) => {
+    test.each(["string", "list", "hash", "zset"])("a %s where something else is meant", async (type) => {
+      const group = fleet({ sources: SOURCES });
+      const [a, b] = [group.worker(), group.worker()];
+      const held = await a.granted("s", SIZES);
+      await a.settle(await a.granted("s", SIZES), "success", USED);
+      await put(group.key(name), type);
+      // Each kind of tick is the first that meets it.
+      const doors = [
+        () => b.renew(held),
+        () => b.settle(held),
+        () => b.granted("s", SIZES),
+        () => b.governor.snapshot(),
+      ];
+      await doors[KEYS.indexOf(name) % doors.length]!();
+      for (const door of doors) await door();
+      const grant = await b.granted("s", SIZES);
+      expect(await b.settle(grant, "success", USED)).toBe(true);
+      await a.settle(await a.granted("s", SIZES), "success", USED);
+      for (const key of KEYS) {
+        const [kind, left] = [
+          await redis!.command("TYPE", group.key(key)),
+          await redis!.command("PTTL", group.key(key)),
+        ];
+        if (kind !== "none")
+          expect([key, kind, Number(left) > 0]).toEqual([key, key.startsWith("l") ? "zset" : "hash", true]);
+      }
+    });
+  });
+
+  test.each(["renew", "settle", "want"] as const)("a %s that meets it writes nothing in part", async (door) => {
+    const group = fleet({ sources: SOURCES });
+    const worker = group.worker();
+    const held = await worker.granted("s");
+    await put(group.key("l:s"), "string");
+    // Straight to the script: without the repair that would follow.
+    const before = await Promise.all([STATE, "g", "l"].map((key) => redis!.command("DUMP", group.key(key))));
+    const events: unknown[] = [];
+    worker.governor.onEvent((event) => events.push(event));
+    if (door === "renew") expect(await worker.renew(held)).toEqual([true]);
+    else if (door === "settle") expect(await worker.settle(held)).toBe(true);
+    else await worker.granted("s");
+    expect(before.every((text) => text !== null)).toBe(true);
+    expect(events).toContainEqual({ type: "capacity", source: "*" });
+    // The permit that was held before still counts, exactly once.
+    expect(await worker.inflight("s")).toBe(door === "settle" ? 0 : door === "renew" ? 1 : 2);
+  });
+
+  describe.each([
+    [STATE, "s"],
+    [STATE, "*"],
+    [STATE, "@"],
+    ["w", "w1"],
+    ["w", "stranger"],
+    ["g", "stranger"],
+    ["g", "w1-1"],
+  ])("the field %s %s", (key, field) => {
+    test.each(GARBAGE)("%s", async (_, value) => {
+      const group = fleet({ sources: SOURCES });
+      const [a, b] = [group.worker(), group.worker()];
+      const held = await a.granted("s");
+      await a.settle(await a.granted("s"), "failure");
+      await corrupt(group.key(key), field, value);
+      if (key === "g" && field === "stranger") {
+        await redis!.command("ZADD", group.key("l"), 1, "stranger");
+        await redis!.command("ZADD", group.key("l:s"), 1, "stranger");
+      }
+      const grant = await b.granted("s");
+      await a.renew(held);
+      await a.settle(held);
+      expect(await b.settle(grant)).toBe(true);
+      const { state, inflight } = await a.source("s");
+      expect(state).toBe("closed");
+      expect(inflight).toBeLessThanOrEqual(1);
+    });
+  });
+
+  test("learned sizes that can't be read count as never learned", async () => {
+    const group = fleet({ sources: SOURCES });
+    const worker = group.worker();
+    for (const [, value] of GARBAGE) {
+      await worker.settle(await worker.granted("s", SIZES), "success", USED);
+      for (const field of (await redis!.command("HKEYS", group.key("est"))) as string[])
+        await corrupt(group.key("est"), field, value);
+    }
+    await worker.settle(await worker.granted("s", SIZES), "success", USED);
+    expect(await worker.inflight("s")).toBe(0);
+  });
+
+  test("a permit that somebody gave for ever ends as if it were a usual one", async () => {
+    const group = fleet({ sources: { s: { maxConcurrency: 1 } }, leaseTtlMs: 1_000 });
+    const worker = group.worker();
+    for (const key of ["l", "l:s"]) await redis!.command("ZADD", group.key(key), "inf", "for-ever");
+    const { waitHintMs } = await worker.refused("s");
+    expect(waitHintMs).toBeLessThanOrEqual(1_000);
+    await new Promise((resolve) => setTimeout(resolve, 1_100));
+    await worker.granted("s");
+  });
+});
