@@ -17,6 +17,8 @@ export interface WorkersBench extends ProviderBench {
   startWorkers(args?: readonly string[], env?: Record<string, string>): Running;
 }
 
+/** Where limits are shared, the permits of a killed worker come back after this. */
+const LEASES = { PGW_LEASE_TTL_S: "3" };
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 
 export function useWorkersBench(): WorkersBench {
@@ -53,7 +55,7 @@ export function useWorkersBench(): WorkersBench {
   return Object.assign(Object.create(bench) as ProviderBench, {
     startWorkers(args: readonly string[] = [], env: Record<string, string> = bench.env): Running {
       const command = ["batch", "in.jsonl", "-o", "out.jsonl", "--workers", "2", "--json", ...args];
-      return bench.workspace.start(command, env, undefined, program());
+      return bench.workspace.start(command, { ...env, ...LEASES }, undefined, program());
     },
   });
 }
