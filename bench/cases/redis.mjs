@@ -29,7 +29,11 @@ async function startRedis() {
   if (started instanceof Error) throw new Error(`the redis case needs redis-server on PATH: ${started.message}`);
   const redis = new Redis(port, { retryStrategy: () => 20, maxRetriesPerRequest: null });
   await redis.ping();
-  return { url: `redis://127.0.0.1:${port}`, redis, stop: () => (redis.disconnect(), child.kill()) };
+  const stop = () => {
+    redis.disconnect();
+    child.kill();
+  };
+  return { url: `redis://127.0.0.1:${port}`, redis, stop };
 }
 
 function sources(count) {
@@ -103,14 +107,10 @@ export async function redisCases({ scale }) {
     });
 
     const scope = "RATE";
-    const governor = new RedisGovernor({
-      ...one.governor,
-      scope,
-      sources: one.governor.sources,
-      url,
-      timeoutMs: 5_000,
-    });
-    closing.push(() => governor.close());
+    const { client, sent } = recordingClient(url);
+    const { sources: all } = one.governor;
+    const governor = new RedisGovernor({ scope, sources: all, client, timeoutMs: 5_000 });
+    closing.push(() => governor.close().then(() => client.disconnect()));
     let id = 0;
     const wants = () => {
       id += 1;
@@ -119,9 +119,8 @@ export async function redisCases({ scale }) {
       return [{ leaseId, callId: leaseId, candidates: ["bench_1"], ...neutral }];
     };
     const batch = () => ({ worker: "bench", seed: 1, settles: [], verdicts: [], renew: [], wants: wants() });
-    const seen = watchScript(redis);
     await governor.tick(batch());
-    const { sha, keys, head, tail } = await seen;
+    const [, sha, , key, verb, prefix, setup] = sent();
     const limiter = new Bottleneck({
       id: "bench",
       datastore: "ioredis",
@@ -136,7 +135,7 @@ export async function redisCases({ scale }) {
       [
         {
           name: "EVALSHA of the same script",
-          op: () => redis.evalsha(sha, 1, ...keys, ...head, JSON.stringify(batch()), tail),
+          op: () => redis.evalsha(sha, 1, key, verb, prefix, setup, JSON.stringify(batch()), ""),
         },
         { name: "RedisGovernor.tick", op: () => governor.tick(batch()) },
         { name: "chat(): admitted and settled", op: () => whole.chat(REQUEST) },
@@ -222,17 +221,14 @@ export async function redisCases({ scale }) {
   }
 }
 
-/** Resolves with the parts of the next EVALSHA that the server sees. */
-async function watchScript(redis) {
-  const monitor = await redis.duplicate().monitor();
-  return new Promise((resolve) => {
-    monitor.on("monitor", (_time, args) => {
-      if (args[0].toUpperCase() !== "EVALSHA") return;
-      monitor.disconnect();
-      const [, sha, count, ...rest] = args;
-      const keys = rest.slice(0, Number(count));
-      const [verb, prefix, setup] = rest.slice(Number(count));
-      resolve({ sha, keys, head: [verb, prefix, setup], tail: "" });
-    });
-  });
+/** A client that keeps the arguments of the script it sends first. */
+function recordingClient(url) {
+  const client = new Redis(url);
+  const send = client.callBuffer.bind(client);
+  let sent;
+  client.callBuffer = (...args) => {
+    if (args[0] === "EVALSHA") sent ??= args;
+    return send(...args);
+  };
+  return { client, sent: () => sent };
 }

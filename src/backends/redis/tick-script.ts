@@ -3684,7 +3684,7 @@ local __TS__ObjectAssign = ____lualib.__TS__ObjectAssign
 local __TS__ArrayFilter = ____lualib.__TS__ArrayFilter
 local __TS__Iterator = ____lualib.__TS__Iterator
 local ____exports = {}
-local admitOne, admitLine, matchedChoice, grantOf, answerOf, holdsBack, passesClass, decide, isHopeless, decideHedge, hasRoomForHedge, yieldMs, book, HEDGE_WAIT_MS, HEDGE_USED_SHARE, BUDGET_RECHECK_MS, YIELD_RECHECK_MS, LEAST_YIELD_MS
+local admitOne, admitLine, leaveLine, matchedChoice, grantOf, answerOf, holdsBack, passesClass, decide, isHopeless, decideHedge, hasRoomForHedge, yieldMs, book, HEDGE_WAIT_MS, HEDGE_USED_SHARE, BUDGET_RECHECK_MS, YIELD_RECHECK_MS, LEAST_YIELD_MS
 local ____grant_2Ejs = require("domain.grant")
 local grantTo = ____grant_2Ejs.grantTo
 local ____refusal_2Ejs = require("domain.refusal")
@@ -3771,7 +3771,7 @@ if answer.kind ~= nil and holdsBack(answer, want) then
 heldBack:set(key, answer)
 end
 answers[position + 1] = answer
-__TS__ArraySplice(line, at, 1)
+leaveLine(line, at)
 __continue10 = true
 break
 end
@@ -3804,7 +3804,7 @@ want,
 lower > 0 or passesClass(desk, want)
 )
 answers[position + 1] = book(desk, want, choice)
-__TS__ArraySplice(line, at, 1)
+leaveLine(line, at)
 __continue10 = true
 until true
 if not __continue10 then
@@ -3813,6 +3813,13 @@ end
 end
 end
 return answers
+end
+function leaveLine(line, at)
+if at == 0 then
+table.remove(line, 1)
+else
+__TS__ArraySplice(line, at, 1)
+end
 end
 function matchedChoice(____bindingPattern0, want, chosen)
 local clock
@@ -5784,6 +5791,7 @@ local all = self.prefix .. LEASES_KEY
 local grants = self.prefix .. GRANTS_KEY
 local gone = {}
 local kept = {}
+local written = {}
 for ____, leaseId in ipairs(self.reclaimed) do
 gone[#gone + 1] = leaseId
 end
@@ -5811,8 +5819,11 @@ local expiry = ____exports.score(lease.expiresAtMs)
 kept[#kept + 1] = expiry
 kept[#kept + 1] = leaseId
 redis.call("ZADD", own, expiry, leaseId)
-redis.call("PEXPIRE", own, ttlMs)
+written[own] = true
 end
+end
+for key in pairs(written) do
+redis.call("PEXPIRE", key, ttlMs)
 end
 inParts(
 gone,
@@ -5856,23 +5867,23 @@ function LeaseStore.prototype.changedLeases(self)
 local changed = {}
 for leaseId in pairs(self.known) do
 do
-local __continue45
+local __continue47
 repeat
 local lease = self.known[leaseId]
 if lease == false then
-__continue45 = true
+__continue47 = true
 break
 end
 local packed = cmsgpack.pack(lease)
 if packed == self.packed[leaseId] and self.moved[leaseId] == nil then
-__continue45 = true
+__continue47 = true
 break
 end
 changed[#changed + 1] = leaseId
 changed[#changed + 1] = packed
-__continue45 = true
+__continue47 = true
 until true
-if not __continue45 then
+if not __continue47 then
 break
 end
 end
@@ -5940,16 +5951,16 @@ do
 local at = 0
 while at < #stored do
 do
-local __continue60
+local __continue62
 repeat
 if self.moved[stored[at + 1]] ~= nil then
-__continue60 = true
+__continue62 = true
 break
 end
 next = tonumber(stored[at + 1 + 1]) or nil
 break
 until true
-if not __continue60 then
+if not __continue62 then
 break
 end
 end
@@ -5958,19 +5969,19 @@ end
 end
 for leaseId in pairs(self.moved) do
 do
-local __continue62
+local __continue64
 repeat
 local lease = self.known[leaseId]
 if lease == false or source ~= "" and lease.grant.source ~= source then
-__continue62 = true
+__continue64 = true
 break
 end
 if next == nil or lease.expiresAtMs < next then
 next = lease.expiresAtMs
 end
-__continue62 = true
+__continue64 = true
 until true
-if not __continue62 then
+if not __continue64 then
 break
 end
 end
