@@ -23,8 +23,12 @@ export default defineConfig([
   },
   {
     ...common,
-    // The worker is a plain file of its own: a thread loads it by path.
-    entry: { cli: "src/cli/main.ts", "sqlite-worker": "src/telemetry/sqlite-worker.js" },
+    // Workers are files of their own: threads and processes load them by path.
+    entry: {
+      cli: "src/cli/main.ts",
+      "batch-worker": "src/cli/batch-worker.ts",
+      "sqlite-worker": "src/telemetry/sqlite-worker.js",
+    },
     dts: false,
     clean: false,
   },

@@ -34,7 +34,13 @@ const NOT_IN_CORE = [
   "@cfworker",
   "yaml",
 ];
-const REQUIRED_IN_PACKAGE = ["dist/index.js", "dist/index.d.ts", "dist/cli.js", "dist/sqlite-worker.js"];
+const REQUIRED_IN_PACKAGE = [
+  "dist/index.js",
+  "dist/index.d.ts",
+  "dist/cli.js",
+  "dist/batch-worker.js",
+  "dist/sqlite-worker.js",
+];
 const SHIPPED = /^(dist\/|assets\/|README[^/]*\.md$|CHANGELOG\.md$|LICENSE$|package\.json$)/;
 
 const temp = mkdtempSync(join(tmpdir(), "polygateway-test-"));

@@ -105,7 +105,12 @@ process:
     expect(wrong.out).toContain("does not begin with postgres:// or postgresql://");
     const idle = await cli(["check", "--json"], { ...fromEnv(), PGW_TELEMETRY_BACKEND: "jsonl" });
     expect(idle.out).toContain("has no effect while PGW_TELEMETRY_BACKEND doesn't name postgres");
-    expect(JSON.parse(idle.out).process.postgresDsn).toMatch(/^….{4}$/);
+    expect(JSON.parse(idle.out).process.postgresDsn).toBe(database.url());
+    const wrongPort = await cli(["check"], {
+      ...fromEnv(),
+      PGW_TELEMETRY_PG_DSN: `postgres://me:${PASSWORD}@h:port/d`,
+    });
+    expect(wrongPort.out).toContain("PGW_TELEMETRY_PG_DSN = postgres://…");
   });
 
   it("keeps a batch's rows, which report, trace, reconcile and prune read back", async () => {

@@ -104,7 +104,10 @@ async function runPrepared(
     startedMs: runtime.now(),
   });
   const loop = assembleLoop(await openOut(places), options, rule, input, out, tally, linesToDo);
-  const progressNow = (snapshot: BatchSummary["snapshot"]) => tally.report(runtime.now(), loop.counts(), snapshot);
+  const progressNow = (snapshot: BatchSummary["snapshot"]) => ({
+    ...tally.report(runtime.now(), loop.counts(), snapshot),
+    ...(client.workers === undefined ? {} : { workers: client.workers() }),
+  });
   const reporter = reportProgress(
     client,
     runtime,
@@ -185,9 +188,8 @@ async function countPaidTwice({ earlierAttempts }: BatchOptions, { batchId, done
 }
 
 async function* entriesOf(places: Places): AsyncGenerator<OutEntry> {
-  if (places.outIsDevice || !places.outExists) return;
   // A device gives back nothing that was written, and may never end.
-  if (places.outIsDevice) return;
+  if (places.outIsDevice || !places.outExists) return;
   for await (const entry of readOut(places.outPath)) if (entry !== undefined) yield entry;
 }
 

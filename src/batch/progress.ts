@@ -36,6 +36,7 @@ export function createTally(base: ProgressBase): Tally {
   let requeues = 0;
   let answersNotWritten = 0;
   let tokens = 0;
+  let attempts = 0;
   let cost: number | null = null;
   let unpriced = 0;
   // A Map, since a source may be named like a property of every object.
@@ -55,6 +56,7 @@ export function createTally(base: ProgressBase): Tally {
     answered(response) {
       done++;
       tokens += response.usage.totalTokens;
+      attempts += response.attempts;
       if (response.cost === null) unpriced++;
       else cost = (cost ?? 0) + response.cost;
       addToSource(response);
@@ -97,6 +99,7 @@ export function createTally(base: ProgressBase): Tally {
         callsPerSecond,
         tokensPerSecond,
         tokens,
+        attempts,
         cost,
         unpriced,
         projectedCost: projectCost(cost, done, left),

@@ -11,6 +11,7 @@ import {
   type UnavailableReason,
 } from "../errors.js";
 import { judgeFailure, type LineEvidence } from "./requeue.js";
+import { WorkersFailedError } from "./workers/restarts.js";
 
 const quiet: LineEvidence = {
   successSinceFirstAttempt: false,
@@ -81,5 +82,7 @@ describe("what a failed call means for its line", () => {
     for (const error of [new SourceNotConfiguredError("x"), new ConfigError([])]) {
       expect(judgeFailure(error, quiet)).toMatchObject({ kind: "stop", stop: "misconfigured" });
     }
+    const workers = new WorkersFailedError("They died.");
+    expect(judgeFailure(workers, quiet)).toEqual({ kind: "stop", stop: "workers_failed", reason: "They died." });
   });
 });

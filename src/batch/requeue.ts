@@ -1,6 +1,7 @@
 import { ConfigError, GatewayUnavailableError, SourceNotConfiguredError } from "../errors.js";
 import { describeTrouble } from "./trouble.js";
 import type { StopKind } from "./types.js";
+import { WorkersFailedError } from "./workers/restarts.js";
 
 /** What a failed call means for its line. */
 export type LineVerdict =
@@ -35,6 +36,7 @@ export function judgeFailure(error: unknown, evidence: LineEvidence): LineVerdic
   if (SourceNotConfiguredError.isInstance(error) || ConfigError.isInstance(error)) {
     return { kind: "stop", stop: "misconfigured", reason: `The configuration does not fit: ${error.message}` };
   }
+  if (error instanceof WorkersFailedError) return { kind: "stop", stop: "workers_failed", reason: error.message };
   if (!GatewayUnavailableError.isInstance(error)) return { kind: "failed" };
   const afterMs = Math.max(error.retryAfterMs, MIN_WAIT_MS);
   switch (error.reason) {

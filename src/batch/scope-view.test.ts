@@ -24,6 +24,11 @@ describe("what the scope tells", () => {
     expect(await of(source(false, 0, "a failed: 503")).trouble()).toBe("a failed: 503");
   });
 
+  it("is idle when this batch holds no permit, whatever other processes do", async () => {
+    const shared = (live: number) => view(() => ({ sources: [source(false, 7)], leases: { live } }));
+    expect([await shared(0).idle(), await shared(1).idle()]).toEqual([true, false]);
+  });
+
   it("is on the safe side when the governor can't say", async () => {
     const down = view(() => Promise.reject(new Error("down")));
     expect([await down.allDead(), await down.idle(), await down.trouble()]).toEqual([true, false, ""]);

@@ -1,11 +1,12 @@
 import { troubleIn } from "./trouble.js";
 import type { BatchClient, BatchSnapshot } from "./types.js";
+import { permitsOf } from "./workers/snapshots.js";
 
 /** What the governor knows of the scope, for what the errors of single calls don't tell. Never rejects. */
 export interface ScopeView {
   /** true also when the governor can't say. */
   allDead(): Promise<boolean>;
-  /** Nobody's attempt is under way; false also when the governor can't say. */
+  /** No attempt of this batch is under way; false also when the governor can't say. */
   idle(): Promise<boolean>;
   /** What the sources said last; "" when they said nothing. */
   trouble(): Promise<string>;
@@ -21,7 +22,7 @@ export function createScopeView(client: BatchClient): ScopeView {
   }
   return {
     allDead: () => ask(({ sources }) => sources.every(({ dead }) => dead), true),
-    idle: () => ask(({ sources }) => sources.length > 0 && sources.every(({ inflight }) => inflight === 0), false),
+    idle: () => ask((snapshot) => snapshot.sources.length > 0 && permitsOf(snapshot) === 0, false),
     trouble: () => ask(troubleIn, ""),
   };
 }

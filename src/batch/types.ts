@@ -6,7 +6,25 @@ import type { Runtime } from "../ports/runtime.js";
 /** What `GatewayClient.snapshot()` gives: the governor's view plus the calls that wait in this process. */
 export type BatchSnapshot = ScopeSnapshot & {
   readonly waiting?: { readonly count: number; readonly oldestMs: number };
+  /** Permits of these calls alone: the sources' figures are those of all processes that share their limits. */
+  readonly leases?: { readonly live: number };
 };
+
+/** One worker process of a batch, as its parent sees it. */
+export interface BatchWorker {
+  /** null between two processes. */
+  readonly pid: number | null;
+  readonly state: "starting" | "working" | "down";
+  readonly inFlight: number;
+  /** Calls it ended, whatever came out. */
+  readonly finished: number;
+  /** Processes that ended in its place before their time. */
+  readonly deaths: number;
+  /** Lines in flight then: run again by others, possibly paid twice. */
+  readonly handedOn: number;
+  /** For how long it owes a word; above some seconds it hangs or is stopped. */
+  readonly silentMs: number;
+}
 
 /**
  * The slice of GatewayClient that a batch needs.
@@ -20,6 +38,8 @@ export interface BatchClient {
   readonly models: readonly string[];
   chat(request: ChatRequest): Promise<ChatResponse>;
   snapshot(): BatchSnapshot | Promise<BatchSnapshot>;
+  /** The processes that make the calls, where this one doesn't. */
+  workers?(): readonly BatchWorker[];
 }
 
 export interface BatchOptions {
@@ -118,6 +138,8 @@ export interface BatchProgress {
   readonly callsPerSecond: number;
   readonly tokensPerSecond: number;
   readonly tokens: number;
+  /** Sends that this run's answers took, the failed ones before them included. */
+  readonly attempts: number;
   /** Money of this run's answers in the price table's currency; null when no answer had a price. */
   readonly cost: number | null;
   /** Answers without a known price; when > 0, `cost` is a lower bound. */
@@ -131,6 +153,8 @@ export interface BatchProgress {
   /** Breakers, limits and waiting calls; null until the first one arrived. */
   readonly snapshot: BatchSnapshot | null;
   readonly draining: boolean;
+  /** The processes of a batch with several; absent with one. */
+  readonly workers?: readonly BatchWorker[];
 }
 
 /** 0 all ok · 1 could not run · 2 some lines failed · 3 gave up or was stopped: run the same command again. */
@@ -143,6 +167,7 @@ export type StopKind =
   | "all_sources_dead"
   | "no_sources"
   | "misconfigured"
+  | "workers_failed"
   | "write_failed"
   | "input_failed";
 

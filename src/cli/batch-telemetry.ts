@@ -13,18 +13,7 @@ export function batchHooks(
   note: (text: string) => void,
 ): Pick<BatchOptions, "onReady" | "earlierAttempts"> {
   return {
-    async onReady({ outPath }) {
-      if (!mayHold(store)) return;
-      try {
-        // A device gives back nothing that was written, and may never end.
-        const answers = statSync(outPath, { throwIfNoEntry: false })?.isFile() === true ? { outPath } : {};
-        const report = await reconcileStore({ store: store.path, ...answers, now: runtime.wallNow() });
-        for (const line of describeReconciled(report)) note(line);
-      } catch (error) {
-        // Telemetry never stops a call: the books can be balanced later.
-        note(`The books of earlier runs could not be checked: ${messageOf(error)}`);
-      }
-    },
+    onReady: ({ outPath }) => balanceBooks(store, outPath, "earlier runs", runtime, note),
     earlierAttempts: (batchId) => earlierAttempts(store, batchId, note),
   };
 }
@@ -34,18 +23,40 @@ function mayHold({ kind, path }: TelemetryStore): boolean {
   return kind === "postgres" || existsSync(path);
 }
 
-function describeReconciled({ repaired, differences }: ReconcileReport): string[] {
+/** Closes what dead processes left open. `whose` books they are, for the reader. */
+export async function balanceBooks(
+  store: TelemetryStore,
+  outPath: string,
+  whose: string,
+  runtime: Pick<Runtime, "wallNow">,
+  note: (text: string) => void,
+): Promise<void> {
+  if (!mayHold(store)) return;
+  try {
+    // A device gives back nothing that was written, and may never end.
+    const answers = statSync(outPath, { throwIfNoEntry: false })?.isFile() === true ? { outPath } : {};
+    const report = await reconcileStore({ store: store.path, ...answers, now: runtime.wallNow() });
+    for (const line of describeReconciled(report, whose)) note(line);
+  } catch (error) {
+    // Telemetry never stops a call: the books can be balanced later.
+    note(`The books of ${whose} could not be checked: ${messageOf(error)}`);
+  }
+}
+
+function describeReconciled({ repaired, differences }: ReconcileReport, whose: string): string[] {
   const lines: string[] = [];
   if (repaired.abandoned > 0) {
     const attempts = plural(repaired.abandoned, "attempt");
-    lines.push(`${attempts} of runs that were killed: sent, outcome unknown, possibly billed. Recorded as abandoned.`);
+    lines.push(
+      `${attempts} of processes that were killed: sent, outcome unknown, possibly billed. Recorded as abandoned.`,
+    );
   }
   if (repaired.answered > 0) {
-    lines.push(`${plural(repaired.answered, "answer")} of runs that were killed had no row yet: recorded now.`);
+    lines.push(`${plural(repaired.answered, "answer")} of processes that were killed had no row yet: recorded now.`);
   }
   if (differences.length > 0) {
     lines.push(
-      `The books of earlier runs show ${plural(differences.length, "difference")}: see \`polygateway reconcile\`.`,
+      `The books of ${whose} show ${plural(differences.length, "difference")}: see \`polygateway reconcile\`.`,
     );
   }
   return lines;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { BatchProgress, BatchSummary } from "../batch/types.js";
+import type { BatchProgress, BatchSummary, BatchWorker } from "../batch/types.js";
 import type { SourceSnapshot } from "../domain/tick.js";
 import { progressBlock, progressLine, summaryJson, summaryLines } from "./batch-view.js";
 import { displayWidth, styleOf } from "./terminal.js";
@@ -41,6 +41,7 @@ const progress: BatchProgress = {
   callsPerSecond: 3.21,
   tokensPerSecond: 1_234,
   tokens: 40_000,
+  attempts: 95,
   cost: 0.5,
   unpriced: 0,
   projectedCost: 1,
@@ -156,6 +157,50 @@ describe("progressLine", () => {
     const sources = [source("a_1", { state: "open" })];
     const line = progressLine({ ...inTrouble, snapshot: { ...inTrouble.snapshot!, sources } });
     expect(line).toContain("a_1 is resting after failures");
+  });
+});
+
+describe("workers", () => {
+  const worker = (changes: Partial<BatchWorker> = {}): BatchWorker => ({
+    pid: 11,
+    state: "working",
+    inFlight: 3,
+    finished: 5,
+    deaths: 0,
+    handedOn: 0,
+    silentMs: 20,
+    ...changes,
+  });
+  const shown = (...workers: BatchWorker[]) => progressLine({ ...progress, workers });
+
+  it("are counted while all is well", () => {
+    expect(shown(worker(), worker())).toContain(" · 2 workers · ");
+    expect(progressBlock({ ...progress, workers: [worker()] }, plain).join("\n")).toContain(" · 1 worker");
+    expect(progressLine(progress)).not.toContain("worker");
+  });
+
+  it("are told apart when one is down, died or stands still", () => {
+    expect(shown(worker(), worker({ pid: null, state: "down", deaths: 2 }))).toContain("1 of 2 workers (2 died)");
+    expect(shown(worker(), worker({ pid: 12, silentMs: 9_000 }))).toContain(
+      "2 workers (12 is silent for 9.0 s with 3 lines)",
+    );
+  });
+
+  it("that died are told at the end, with what that may have cost", () => {
+    const ended = {
+      ...progress,
+      exitCode: 0,
+      stop: null,
+      answersPaidTwice: 0,
+      possiblyPaidTwice: 0,
+      answersNotWritten: 0,
+    };
+    const text = (...workers: BatchWorker[]) =>
+      summaryLines({ ...ended, workers } as BatchSummary, files, plain).join("\n");
+    expect(text(worker({ deaths: 2, handedOn: 7 }), worker({ deaths: 1 }))).toContain(
+      "Workers died 3 times in this run. 7 lines in flight then: run again, possibly paid twice.",
+    );
+    expect(text(worker())).not.toContain("died");
   });
 });
 

@@ -1,4 +1,4 @@
-import type { BatchProgress, BatchSnapshot, BatchSummary } from "../batch/types.js";
+import type { BatchProgress, BatchSnapshot, BatchSummary, BatchWorker } from "../batch/types.js";
 import type { SourceSnapshot } from "../domain/tick.js";
 import { ASK_SOURCES, CORRECT_SOURCES } from "./failure.js";
 import { formatCount, formatDuration, formatMoney, formatRate, plural, progressBar } from "./format.js";
@@ -46,6 +46,29 @@ function timeText(progress: BatchProgress): string {
 
 function ratesText(progress: BatchProgress): string {
   return `${formatRate(progress.callsPerSecond)} calls/s · ${formatCount(progress.tokensPerSecond)} tokens/s`;
+}
+
+/** A worker that is asked for its state answers within a fraction of a second, unless it hangs or is stopped. */
+const SILENT_MS = 5_000;
+
+/** "" without workers. */
+function workersText(workers: readonly BatchWorker[] | undefined): string {
+  if (workers === undefined || workers.length === 0) return "";
+  const working = workers.filter(({ state }) => state === "working").length;
+  const count =
+    working === workers.length ? plural(working, "worker") : `${working} of ${plural(workers.length, "worker")}`;
+  const silent = workers
+    .filter(({ silentMs }) => silentMs > SILENT_MS)
+    .map(({ pid, silentMs, inFlight }) => {
+      return `${pid} is silent for ${formatDuration(silentMs)} with ${plural(inFlight, "line")}`;
+    });
+  const died = sumOf(workers, "deaths");
+  const facts = [...silent, ...(died === 0 ? [] : [`${formatCount(died)} died`])];
+  return facts.length === 0 ? count : `${count} (${facts.join(", ")})`;
+}
+
+function sumOf(workers: readonly BatchWorker[], field: "deaths" | "handedOn"): number {
+  return workers.reduce((sum, worker) => sum + worker[field], 0);
 }
 
 function sourceLines(progress: BatchProgress, snapshot: BatchSnapshot, style: Style): string[] {
@@ -113,7 +136,13 @@ function barLines(progress: BatchProgress, style: Style, width: number): string[
 
 /** The block drawn over itself on a terminal of `width` cells. */
 export function progressBlock(progress: BatchProgress, style: Style, width = Number.POSITIVE_INFINITY): string[] {
-  const facts = [ratesText(progress), moneyText(progress), timeText(progress)].join(BETWEEN);
+  const workers = workersText(progress.workers);
+  const facts = [
+    ratesText(progress),
+    moneyText(progress),
+    timeText(progress),
+    ...(workers === "" ? [] : [workers]),
+  ].join(BETWEEN);
   const lines = [...barLines(progress, style, width), ...wrapFacts(facts, width)];
   if (progress.snapshot !== null) lines.push(...sourceLines(progress, progress.snapshot, style));
   // Always there, so that the block doesn't jump.
@@ -156,12 +185,14 @@ function troubleText(progress: BatchProgress): string {
 export function progressLine(progress: BatchProgress): string {
   const share = shareText(progress);
   const trouble = troubleText(progress);
+  const workers = workersText(progress.workers);
   return [
     ...(share === "" ? [] : [share]),
     countsText(progress),
     ratesText(progress),
     moneyText(progress),
     timeText(progress),
+    ...(workers === "" ? [] : [workers]),
     ...(progress.draining && progress.inFlight > 0 ? [`finishing ${plural(progress.inFlight, "call")}`] : []),
     ...(trouble === "" ? [] : [trouble]),
   ].join(BETWEEN);
@@ -217,6 +248,13 @@ function outcomeLines(summary: BatchSummary, files: RunFiles | undefined, style:
   ];
 }
 
+function deathLines({ workers = [] }: BatchSummary): string[] {
+  const [died, handedOn] = [sumOf(workers, "deaths"), sumOf(workers, "handedOn")];
+  if (died === 0) return [];
+  const lines = handedOn === 0 ? "" : ` ${plural(handedOn, "line")} in flight then: run again, possibly paid twice.`;
+  return [`Workers died ${plural(died, "time")} in this run.${lines}`];
+}
+
 /** The end of a run in a few lines. Without `files` it can't be resumed, and nothing is said of that. */
 export function summaryLines(summary: BatchSummary, files: RunFiles | undefined, style: Style): string[] {
   const lines = outcomeLines(summary, files, style);
@@ -227,6 +265,7 @@ export function summaryLines(summary: BatchSummary, files: RunFiles | undefined,
     lines.push(`${holds} instead of an answer; try them again with --retry-failed.`);
   }
   if (summary.requeues > 0) lines.push(`Lines were put back for a later try ${plural(summary.requeues, "time")}.`);
+  lines.push(...deathLines(summary));
   if (summary.answersPaidTwice > 0) {
     lines.push(`${plural(summary.answersPaidTwice, "answer")} of an earlier run did not reach the file: paid twice.`);
   }

@@ -1,4 +1,4 @@
-import { type Command, Option } from "commander";
+import type { Command } from "commander";
 import { createSystemRuntime } from "../backends/system.js";
 import type { BatchOptions, BatchProgress, BatchSummary } from "../batch/types.js";
 import type { Runtime } from "../ports/runtime.js";
@@ -18,7 +18,7 @@ interface BatchFlags {
   strictModel?: boolean;
   retryFailed?: boolean;
   giveUpAfter?: number;
-  workers?: string;
+  workers?: number;
   config?: string;
   env?: string;
   db?: string;
@@ -37,13 +37,11 @@ Examples:
   polygateway batch questions.jsonl.gz -o answers.jsonl --concurrency 64 --ordered
   polygateway batch questions.jsonl -o answers.jsonl --retry-failed
   generate-questions | polygateway batch - -o answers.jsonl --skip-bad-lines
+  polygateway batch questions.jsonl -o answers.jsonl --workers 4 --concurrency 400   (limits in Redis)
 
 Stopped or killed at any moment, the same command goes on where it was: every line is once in OUT.
 The first Ctrl-C lets the calls in flight finish, the second stops at once.
 Exit codes: 0 all answered · 1 could not run · 2 some lines failed · 3 gave up or was stopped, run it again.`;
-
-const NO_WORKERS =
-  "--workers needs limits that are shared through Redis, which this version doesn't have. Leave it out: one process keeps hundreds of calls in flight (--concurrency).";
 
 /** First interrupt: drain. Second: abort. Third: Node's default, the process ends. */
 export function listenForStop(terminal: Terminal, note: (text: string) => void) {
@@ -96,9 +94,8 @@ export function batchScreen(terminal: Terminal, runtime: Pick<Runtime, "setTimer
 }
 
 function engineOptions(flags: BatchFlags): Partial<BatchOptions> {
-  const { concurrency, ordered, skipBadLines, strictModel, retryFailed, giveUpAfter } = flags;
+  const { ordered, skipBadLines, strictModel, retryFailed, giveUpAfter } = flags;
   return {
-    ...(concurrency === undefined ? {} : { concurrency }),
     ...(giveUpAfter === undefined ? {} : { giveUpAfterMs: giveUpAfter }),
     ordered: ordered === true,
     skipBadLines: skipBadLines === true,
@@ -108,36 +105,27 @@ function engineOptions(flags: BatchFlags): Partial<BatchOptions> {
 }
 
 async function batch(inPath: string, flags: BatchFlags, terminal: Terminal): Promise<number> {
-  if (flags.workers !== undefined) throw new CliError(NO_WORKERS);
-  const [{ openClient }, { runBatch }, { batchHooks }] = await Promise.all([
-    import("./client.js"),
-    import("../batch/engine.js"),
-    import("./batch-telemetry.js"),
-  ]);
+  const [{ openCaller }, { runBatch }] = await Promise.all([import("./batch-caller.js"), import("../batch/engine.js")]);
   const screen = batchScreen(terminal, createSystemRuntime(), flags.quiet === true);
-  const opened = openClient({ ...flags, terminal, batch: true, note: screen.note });
-  const { client, runtime, store } = opened;
+  const caller = openCaller({ ...flags, outPath: flags.out, terminal, note: screen.note });
   const stop = listenForStop(terminal, screen.note);
   let summary: BatchSummary;
   try {
     summary = await runBatch({
-      concurrency: opened.defaultConcurrency,
       ...engineOptions(flags),
+      ...caller.batchOptions,
       inPath,
       outPath: flags.out,
-      client,
-      runtime,
       stdin: terminal.stdin,
       drainSignal: stop.drainSignal,
       abortSignal: stop.abortSignal,
       onProgress: screen.onProgress,
       onNote: screen.note,
-      ...(store === undefined ? {} : batchHooks(store, runtime, screen.note)),
     });
   } finally {
     screen.stop();
     stop.stopListening();
-    await opened.close();
+    await caller.close();
   }
   if (flags.json) terminal.stdout.write(`${summaryJson(summary)}\n`);
   else if (!flags.quiet) printSummary(summary, { inPath, outPath: flags.out }, terminal);
@@ -157,6 +145,11 @@ export function registerBatch(program: Command, context: CommandContext): void {
     .argument("<in>", "JSONL file, plain or gzip; `-`: standard input")
     .requiredOption("-o, --out <file>", "where results go; the same file again resumes")
     .option("--concurrency <n>", "lines in flight (default: what the sources' limits allow, at most 256)", parseCount)
+    .option(
+      "--workers <n>",
+      "processes that share these lines in flight; needs limits in Redis (default 1)",
+      parseCount,
+    )
     .option("--ordered", "write results in the order of the input")
     .option("--skip-bad-lines", "leave out lines that can't be read instead of refusing to start")
     .option("--strict-model", "refuse a line whose model no source has, instead of ignoring its model")
@@ -171,7 +164,6 @@ export function registerBatch(program: Command, context: CommandContext): void {
     )
     .option("--quiet", "no progress and no summary; warnings and errors only")
     .option("--json", "print the summary as JSON")
-    .addOption(new Option("--workers <n>", "several processes on one input").hideHelp())
     .addHelpText("after", EXAMPLES)
     .action(async (inPath: string, flags: BatchFlags) => {
       context.exitCode = await batch(inPath, flags, context.terminal);

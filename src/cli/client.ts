@@ -24,7 +24,7 @@ export interface ClientRequest extends ConfigFlags {
   readonly scope?: string;
   /** SQLite database for telemetry, or the address of a PostgreSQL one, whatever the configuration says. */
   readonly db?: string;
-  readonly terminal: Terminal;
+  readonly terminal: Pick<Terminal, "env" | "stderr">;
   /** A batch waits where a single prompt would rather fail, and records each attempt before it goes on (spec 07). */
   readonly batch?: boolean;
   /** Where warnings go. Default: stderr. */
@@ -92,8 +92,20 @@ export function batchDefaults(options: GatewayOptions, settings: ProcessSettings
   };
 }
 
-/** Builds the governed client of a command from its configuration file, or from environment and `.env`. */
-export function openClient(request: ClientRequest): OpenedClient {
+/** Everything a client is made of, checked; nothing is opened yet. */
+export interface PreparedClient {
+  readonly options: GatewayOptions;
+  readonly runtime: Runtime;
+  /** Models of the enabled sources. */
+  readonly models: readonly string[];
+  /** Lines a batch keeps in flight when the user names no number (spec 12 §1). */
+  readonly defaultConcurrency: number;
+  /** Where rows and open attempts are kept; undefined = nowhere. */
+  readonly store: TelemetryStore | undefined;
+}
+
+/** Reads a command's configuration file, or environment and `.env`. Throws ConfigError and CliError. */
+export function prepareClient(request: ClientRequest): PreparedClient {
   const { terminal } = request;
   const note = request.note ?? ((text: string) => void terminal.stderr.write(`${text}\n`));
   let leastLevel: LogLevel = "warn";
@@ -116,14 +128,21 @@ export function openClient(request: ClientRequest): OpenedClient {
     telemetry: stores.length === 0 ? "none" : stores.map(recorderFor),
     ...pricingOf(loaded.process, note),
   };
-  const client = new GatewayClient(options);
+  const { config } = resolveScope(options, { profiles, profileFor });
   return {
-    client,
+    options,
     runtime,
-    defaultConcurrency: defaultConcurrency(resolveScope(options, { profiles, profileFor }).config),
+    models: [...new Set(config.sources.map(({ model }) => model))],
+    defaultConcurrency: defaultConcurrency(config),
     store: stores[0],
-    close: () => client.close(),
   };
+}
+
+/** Builds the governed client of a command. */
+export function openClient(request: ClientRequest): OpenedClient {
+  const { options, runtime, defaultConcurrency, store } = prepareClient(request);
+  const client = new GatewayClient(options);
+  return { client, runtime, defaultConcurrency, store, close: () => client.close() };
 }
 
 function pricingOf({ pricingPath }: ProcessSettings, note: (text: string) => void): Pick<GatewayOptions, "pricing"> {

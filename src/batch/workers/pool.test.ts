@@ -1,0 +1,285 @@
+import { describe, expect, it } from "vitest";
+import type { ChatResponse } from "../../domain/chat.js";
+import { AllSourcesExhausted, TransientError } from "../../errors.js";
+import { SimulationKernel } from "../../testing/kernel.js";
+import type { BatchSnapshot } from "../types.js";
+import type { FromWorker, ToWorker } from "./messages.js";
+import { createWorkerPool, type WorkerPool } from "./pool.js";
+import { WorkersFailedError } from "./restarts.js";
+import { toWire } from "./wire-error.js";
+import type { WorkerEvents } from "./worker-process.js";
+
+/** A worker that does nothing by itself. */
+interface FakeWorker {
+  readonly pid: number;
+  /** Ids of the calls it has, in order. */
+  readonly calls: number[];
+  readonly said: ToWorker[];
+  killed: boolean;
+  tell(message: FromWorker): void;
+  answer(id: number): void;
+  die(): void;
+}
+
+const response = { content: "ok" } as ChatResponse;
+const request = (line: string) => ({ messages: [], parentCallId: line });
+const snapshot = (live: number, waiting = 0) =>
+  ({
+    sources: [{ name: "a", inflight: 99 }],
+    leases: { live },
+    waiting: { count: waiting, oldestMs: 5 },
+  }) as never as BatchSnapshot;
+
+function usePool(workers = 2, concurrency = 4) {
+  const kernel = new SimulationKernel({ seed: 1 });
+  const started: FakeWorker[] = [];
+  const notes: string[] = [];
+
+  function startWorker({ onMessage, onEnd }: WorkerEvents) {
+    const worker: FakeWorker = {
+      pid: started.length + 1,
+      calls: [],
+      said: [],
+      killed: false,
+      tell: onMessage,
+      answer(id) {
+        worker.calls.splice(worker.calls.indexOf(id), 1);
+        onMessage({ kind: "answer", id, response });
+      },
+      die: () => onEnd("was killed by SIGKILL"),
+    };
+    started.push(worker);
+    return {
+      pid: worker.pid,
+      put(message: ToWorker) {
+        worker.said.push(message);
+        if (message.kind === "call") worker.calls.push(message.id);
+      },
+      kill() {
+        worker.killed = true;
+        worker.die();
+      },
+    };
+  }
+
+  const pool = createWorkerPool({
+    scope: "LLM",
+    models: ["m"],
+    setup: { scope: "LLM" },
+    workers,
+    concurrency,
+    runtime: kernel.runtime(),
+    startWorker,
+    onNote: (text) => notes.push(text),
+  });
+  return { kernel, pool, started, notes };
+}
+
+/** Two workers, ready. */
+async function readyPool(concurrency = 4) {
+  const setting = usePool(2, concurrency);
+  const start = setting.pool.start(undefined);
+  for (const worker of setting.started) worker.tell({ kind: "ready" });
+  await start;
+  const [first, second] = setting.started as [FakeWorker, FakeWorker];
+  return { ...setting, first, second };
+}
+
+const ask = (pool: WorkerPool, count: number) => Array.from({ length: count }, (_, at) => pool.chat(request(`l${at}`)));
+
+describe("a pool of workers", () => {
+  it("starts no more of them than there are lines, and none for none", async () => {
+    const few = usePool(8, 100);
+    const start = few.pool.start(3);
+    expect(few.started).toHaveLength(3);
+    few.started[1]?.tell({ kind: "ready" });
+    await start;
+    const none = usePool();
+    await none.pool.start(0);
+    expect(none.started).toHaveLength(0);
+    await none.pool.close(1_000);
+  });
+
+  it("shares the lines in flight out evenly, also while a worker still starts", async () => {
+    const { pool, started } = usePool(2, 4);
+    const start = pool.start(undefined);
+    const [first, second] = started as [FakeWorker, FakeWorker];
+    first.tell({ kind: "ready" });
+    await start;
+    const calls = ask(pool, 4);
+    expect([first.calls.length, second.calls.length]).toEqual([2, 0]);
+    second.tell({ kind: "ready" });
+    expect([first.calls.length, second.calls.length]).toEqual([2, 2]);
+    for (const worker of [first, second]) for (const id of [...worker.calls]) worker.answer(id);
+    expect(await Promise.all(calls)).toEqual([response, response, response, response]);
+  });
+
+  it("hands the lines of a dead worker to the others at once, in order, and takes no late word of it", async () => {
+    const { kernel, pool, first, second, started, notes } = await readyPool();
+    const calls = ask(pool, 4);
+    const lost = [...first.calls];
+    first.die();
+    expect(second.calls.slice(-2)).toEqual(lost);
+    expect(notes).toEqual(["A worker was killed by SIGKILL. Its lines in flight are run again: 2."]);
+    first.tell({ kind: "answer", id: lost[0] as number, response: { content: "late" } as ChatResponse });
+    for (const id of [...second.calls]) second.answer(id);
+    expect(await Promise.all(calls)).toEqual([response, response, response, response]);
+    await kernel.advance(250);
+    expect(started).toHaveLength(3);
+    expect(pool.workers()).toMatchObject([
+      { pid: 3, state: "starting", deaths: 1, handedOn: 2 },
+      { pid: 2, state: "working", deaths: 0, finished: 4 },
+    ]);
+  });
+
+  it("gives an error as it was", async () => {
+    const { pool, first } = await readyPool();
+    const error = new AllSourcesExhausted("every try failed", {
+      scope: "LLM",
+      reason: "retry_exhausted",
+      retryAfterMs: 7,
+      cause: new TransientError("503", { statusCode: 503, bodyText: "busy" }),
+    });
+    const [call] = ask(pool, 1);
+    first.tell({ kind: "failure", id: 0, error: JSON.parse(JSON.stringify(toWire(error))) });
+    const got = await call?.catch((reason) => reason);
+    expect(got).toBeInstanceOf(AllSourcesExhausted);
+    expect(got).toMatchObject({
+      reason: "retry_exhausted",
+      retryAfterMs: 7,
+      cause: { statusCode: 503, bodyText: "busy" },
+    });
+  });
+
+  it("cancels a call wherever it is", async () => {
+    const { pool, first, second } = await readyPool(2);
+    const controller = new AbortController();
+    const calls = ["a", "b", "c"].map((line) => pool.chat({ ...request(line), signal: controller.signal }));
+    controller.abort("stopped");
+    expect(await Promise.allSettled(calls)).toEqual(calls.map(() => ({ status: "rejected", reason: "stopped" })));
+    for (const worker of [first, second]) expect(worker.said.at(-1)).toMatchObject({ kind: "cancel" });
+    expect(pool.workers()).toMatchObject([{ inFlight: 0 }, { inFlight: 0 }]);
+    const late = pool.chat({ ...request("d"), signal: controller.signal });
+    await expect(late).rejects.toBe("stopped");
+  });
+});
+
+describe("a worker that dies again and again", () => {
+  it("ends the pool: what waits is told why, what others have goes on", async () => {
+    const { kernel, pool, first, second, started } = await readyPool();
+    const calls = ask(pool, 4);
+    const kept = [...second.calls];
+    first.die();
+    for (const waitMs of [250, 500, 1_000, 2_000]) {
+      await kernel.advance(waitMs);
+      started.at(-1)?.die();
+    }
+    await kernel.advance(60_000);
+    expect(started).toHaveLength(6);
+    const late = pool.chat(request("late"));
+    await expect(late).rejects.toThrow(WorkersFailedError);
+    await expect(late).rejects.toThrow(/died 5 times in a row without finishing a line \(the last one was killed/);
+    // The lines of the dead had gone to the other one.
+    for (const id of [...second.calls]) second.answer(id);
+    expect(kept).toHaveLength(2);
+    expect(await Promise.all(calls)).toHaveLength(4);
+  });
+
+  it("counts from a finished line on anew", async () => {
+    const { kernel, pool, started } = await readyPool();
+    for (let round = 0; round < 20; round++) {
+      await kernel.advance(10_000);
+      const call = pool.chat(request("x"));
+      for (const worker of started.slice(-2)) worker.tell({ kind: "ready" });
+      const owner = started.find(({ calls }) => calls.length > 0) as FakeWorker;
+      owner.answer(owner.calls[0] as number);
+      await call;
+      owner.die();
+    }
+    expect(pool.workers().reduce((sum, { deaths }) => sum + deaths, 0)).toBe(20);
+  });
+
+  it("because of one line ends the pool too, and names the line", async () => {
+    const { kernel, pool, started } = await readyPool(2);
+    const bad = pool.chat(request("bad"));
+    bad.catch(() => {});
+    for (let death = 0; death < 10; death++) {
+      const owner = started.find(({ calls }) => calls.includes(0)) as FakeWorker;
+      // Others succeed meanwhile, so that no worker dies several times in a row.
+      const good = pool.chat(request("good"));
+      await kernel.advance(10_000);
+      const other = started.findLast(({ calls }) => calls.length > 0 && !calls.includes(0));
+      const helper = other ?? owner;
+      helper.answer(helper.calls.at(-1) as number);
+      await good;
+      owner.calls.length = 0;
+      owner.die();
+      await kernel.advance(10_000);
+      for (const worker of started) if (worker.said.length === 1) worker.tell({ kind: "ready" });
+    }
+    await expect(bad).rejects.toThrow('10 workers died while line "bad" was in their hands');
+  });
+
+  it("or can't work with the configuration: the start says so", async () => {
+    const { pool, started } = usePool();
+    const start = pool.start(undefined);
+    started[0]?.tell({ kind: "refused", reason: "polygateway.yaml is gone" });
+    await expect(start).rejects.toThrow("A worker can't work: polygateway.yaml is gone");
+    const closed = pool.close(1_000);
+    for (const worker of started) worker.die();
+    await closed;
+    expect(started).toHaveLength(2);
+  });
+});
+
+describe("what a pool knows of the scope", () => {
+  it("adds up who waits and the permits held; the sources are the same for all", async () => {
+    const { pool, first, second } = await readyPool();
+    const asked = pool.snapshot();
+    first.tell({ kind: "state", snapshot: snapshot(1, 2) });
+    second.tell({ kind: "state", snapshot: snapshot(3, 4) });
+    expect(await asked).toMatchObject({
+      sources: [{ inflight: 99 }],
+      leases: { live: 4 },
+      waiting: { count: 6, oldestMs: 5 },
+    });
+  });
+
+  it("counts every line of a frozen worker as being answered, and says for how long it is silent", async () => {
+    const { kernel, pool, first, second } = await readyPool();
+    void ask(pool, 4);
+    const asked = pool.snapshot();
+    first.tell({ kind: "state", snapshot: snapshot(0) });
+    await kernel.advance(1_000);
+    expect(await asked).toMatchObject({ leases: { live: 2 } });
+    expect(pool.workers()).toMatchObject([{ silentMs: 0 }, { silentMs: 1_000 }]);
+    // It is not asked again before it has answered.
+    void pool.snapshot();
+    expect(second.said.filter(({ kind }) => kind === "ask")).toHaveLength(1);
+    second.tell({ kind: "state", snapshot: snapshot(2) });
+    expect(pool.workers()).toMatchObject([{}, { silentMs: 0 }]);
+  });
+
+  it("says the same words of several workers once", async () => {
+    const { kernel, first, second, notes } = await readyPool();
+    for (const worker of [first, second]) worker.tell({ kind: "note", text: "the disk is slow" });
+    expect(notes).toEqual(["the disk is slow"]);
+    await kernel.advance(20_000);
+    first.tell({ kind: "note", text: "the disk is slow" });
+    expect(notes).toHaveLength(2);
+  });
+});
+
+describe("the end of a pool", () => {
+  it("lets every worker end, and kills the one that doesn't", async () => {
+    const { kernel, pool, first, second, notes } = await readyPool();
+    const closed = pool.close(1_000);
+    expect([first, second].map(({ said }) => said.at(-1))).toEqual([{ kind: "end" }, { kind: "end" }]);
+    first.die();
+    await kernel.advance(1_000);
+    await closed;
+    expect([first.killed, second.killed]).toEqual([false, true]);
+    expect(notes).toEqual(["Worker 2 doesn't end: it is killed."]);
+    expect(pool.workers()).toMatchObject([{ deaths: 0 }, { deaths: 0 }]);
+  });
+});

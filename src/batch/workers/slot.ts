@@ -1,0 +1,184 @@
+import type { ChatRequest, ChatResponse } from "../../domain/chat.js";
+import type { CancelTimer, Runtime } from "../../ports/runtime.js";
+import type { BatchSnapshot, BatchWorker } from "../types.js";
+import type { FromWorker, WorkerSetup } from "./messages.js";
+import { restartAfterMs } from "./restarts.js";
+import type { WorkerState } from "./snapshots.js";
+import { fromWire } from "./wire-error.js";
+import type { StartWorker, WorkerLink } from "./worker-process.js";
+
+/** A line's call in the hands of the pool. */
+export interface PoolCall {
+  readonly id: number;
+  readonly request: Omit<ChatRequest, "signal">;
+  readonly resolve: (response: ChatResponse) => void;
+  readonly reject: (error: unknown) => void;
+  /** Workers that died with it. */
+  deaths: number;
+}
+
+export interface SlotOptions {
+  readonly runtime: Pick<Runtime, "now" | "setTimer">;
+  readonly setup: WorkerSetup;
+  readonly startWorker: StartWorker;
+  readonly onReady: () => void;
+  /** A call ended. */
+  readonly onFree: () => void;
+  readonly onRefused: (reason: string) => void;
+  readonly onNote: (text: string) => void;
+  /** The process is gone, with these calls, oldest first. Also after `end` and `kill`. */
+  readonly onDeath: (how: string, lost: readonly PoolCall[]) => void;
+}
+
+/** The place of one worker: one process after another. */
+export interface Slot {
+  readonly pid: number | null;
+  /** There is a process; it may not be ready yet. */
+  readonly isUp: boolean;
+  readonly isReady: boolean;
+  /** No process, and none will come. */
+  readonly isGone: boolean;
+  readonly inFlight: number;
+  readonly deathsInRow: number;
+  take(call: PoolCall): void;
+  /** Nothing happens when it has no such call. */
+  cancel(id: number): void;
+  askState(waitMs: number): Promise<WorkerState>;
+  restartLater(): void;
+  /** No process comes after this one. */
+  stayDown(): void;
+  end(): void;
+  kill(): void;
+  view(): BatchWorker;
+}
+
+export function createSlot(options: SlotOptions): Slot {
+  const { runtime } = options;
+  const calls = new Map<number, PoolCall>();
+  let link: WorkerLink | undefined;
+  let ready = false;
+  let last = false;
+  let cancelRestart: CancelTimer | undefined;
+  let deathsInRow = 0;
+  let deaths = 0;
+  let handedOn = 0;
+  let finished = 0;
+  /** When a state was asked for that has not come yet. */
+  let askedMs: number | undefined;
+  const waiters = new Set<(snapshot: BatchSnapshot | null) => void>();
+
+  function launch(): void {
+    cancelRestart = undefined;
+    ready = false;
+    askedMs = undefined;
+    link = options.startWorker({ onMessage: receive, onEnd: died });
+    link.put({ kind: "setup", setup: options.setup });
+  }
+
+  function receive(message: FromWorker): void {
+    if (message.kind === "ready") {
+      ready = true;
+      options.onReady();
+    } else if (message.kind === "refused") options.onRefused(message.reason);
+    else if (message.kind === "note") options.onNote(message.text);
+    else if (message.kind === "answer") finish(message.id)?.resolve(message.response);
+    else if (message.kind === "failure") finish(message.id)?.reject(fromWire(message.error));
+    else {
+      askedMs = undefined;
+      tell(message.snapshot);
+    }
+  }
+
+  /** undefined: it was cancelled meanwhile. */
+  function finish(id: number): PoolCall | undefined {
+    const call = calls.get(id);
+    if (call === undefined) return undefined;
+    calls.delete(id);
+    finished++;
+    deathsInRow = 0;
+    options.onFree();
+    return call;
+  }
+
+  function tell(snapshot: BatchSnapshot | null): void {
+    for (const waiter of [...waiters]) waiter(snapshot);
+  }
+
+  function died(how: string): void {
+    const lost = [...calls.values()];
+    calls.clear();
+    link = undefined;
+    ready = false;
+    if (!last) {
+      deaths++;
+      deathsInRow++;
+      handedOn += lost.length;
+    }
+    for (const call of lost) call.deaths++;
+    tell(null);
+    options.onDeath(how, lost);
+  }
+
+  function stayDown(): void {
+    last = true;
+    cancelRestart?.();
+    cancelRestart = undefined;
+  }
+
+  launch();
+  return {
+    get pid() {
+      return link?.pid ?? null;
+    },
+    get isUp() {
+      return link !== undefined;
+    },
+    get isReady() {
+      return ready;
+    },
+    get isGone() {
+      return link === undefined && cancelRestart === undefined;
+    },
+    get inFlight() {
+      return calls.size;
+    },
+    get deathsInRow() {
+      return deathsInRow;
+    },
+    take(call) {
+      calls.set(call.id, call);
+      link?.put({ kind: "call", id: call.id, request: call.request });
+    },
+    cancel(id) {
+      if (calls.delete(id)) link?.put({ kind: "cancel", id });
+    },
+    askState(waitMs) {
+      return new Promise((resolve) => {
+        const told = (snapshot: BatchSnapshot | null): void => {
+          waiters.delete(told);
+          cancelWait();
+          resolve({ snapshot, inFlight: calls.size });
+        };
+        const cancelWait = runtime.setTimer(waitMs, () => told(null));
+        waiters.add(told);
+        if (askedMs !== undefined) return;
+        askedMs = runtime.now();
+        link?.put({ kind: "ask" });
+      });
+    },
+    restartLater() {
+      if (!last) cancelRestart = runtime.setTimer(restartAfterMs(deathsInRow), launch);
+    },
+    stayDown,
+    end() {
+      stayDown();
+      link?.put({ kind: "end" });
+    },
+    kill: () => link?.kill(),
+    view() {
+      const silentMs = askedMs === undefined ? 0 : runtime.now() - askedMs;
+      const state = ready ? "working" : link === undefined ? "down" : "starting";
+      return { pid: link?.pid ?? null, state, inFlight: calls.size, finished, deaths, handedOn, silentMs };
+    },
+  };
+}
