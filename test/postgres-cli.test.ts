@@ -10,6 +10,7 @@ import { sampleOpen, sampleRecord } from "../src/testing/contracts/recorder.js";
 import { type SimulatedProvider, startSimulatedProvider } from "../src/testing/provider/server.js";
 import { fakeTerminal, makeFolder, sourceEnv, startCli } from "./cli-harness.js";
 import { createDatabase, onConnection, type TestDatabase } from "./services/database.js";
+import { sharedRedis } from "./services/redis.js";
 import { sharedPostgres } from "./services/shared-postgres.js";
 
 /** Telemetry in PostgreSQL from end to end: environment, file and code; what the commands write, and read back. */
@@ -143,6 +144,25 @@ process:
       `2 rows deleted from ${database.url()}, 1 row kept.`,
     );
     expect(await outcomes()).toEqual(["success"]);
+  });
+
+  it("keeps the rows of all workers of a batch", async () => {
+    const redis = await sharedRedis();
+    if (redis === null) return;
+    const line = (id: number) =>
+      JSON.stringify({
+        custom_id: `l${id}`,
+        method: "POST",
+        url: "/v1/chat/completions",
+        body: { messages: [{ role: "user", content: `${id}` }] },
+      });
+    writeFileSync("in.jsonl", Array.from({ length: 40 }, (_, id) => `${line(id)}\n`).join(""));
+    const backends = { REDIS_URL: `${redis.url}/41`, PGW_LIMITER_BACKEND: "redis", PGW_BREAKER_BACKEND: "redis" };
+    const args = ["batch", "in.jsonl", "-o", "out.jsonl", "--workers", "2", "--quiet"];
+    const { code, stderr } = await startCli(args, { folder: folder.path, env: { ...fromEnv(), ...backends } }).finished;
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    expect(await outcomes()).toEqual(Array(40).fill("success"));
+    expect((await cli(["reconcile", "--db", dsn, "--out", "out.jsonl"])).out).toContain("The books balance.");
   });
 
   it("gives what a dead process left open its row", async () => {
