@@ -2506,16 +2506,12 @@ end
 b.dead = false
 enterOpen(
 b,
-nowMs,
 nowMs + ____exports.openTimeMs(config, b.trips, random)
 )
 end
-function enterOpen(b, nowMs, untilMs)
+function enterOpen(b, untilMs)
 b.state = "open"
-b.epoch = math.max(
-b.epoch + 1,
-math.floor(nowMs)
-)
+b.epoch = b.epoch + 1
 b.openUntilMs = untilMs
 b.probeLease = ""
 b.probesLeft = 1
@@ -2706,7 +2702,6 @@ end
 end
 enterOpen(
 b,
-nowMs,
 nowMs + math.min(DEAD_MAX_MS, recheckMs or waitMs)
 )
 end
@@ -6309,6 +6304,7 @@ else
 ____clock_isNew_1 = stored[name]
 end
 local packed = ____clock_isNew_1
+source.breaker.epoch = math.floor(nowMs)
 if packed ~= nil then
 restoreKnown(
 packed,

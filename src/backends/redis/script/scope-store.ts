@@ -30,6 +30,8 @@ export function loadScope(prefix: string, own: FleetSetup, server: StoreClock): 
   for (const [name, source] of state.sources) {
     // Moments of a clock that nobody knows any more mean nothing.
     const packed = clock.isNew ? undefined : stored[name];
+    // Epochs count from the moment a source became known: a Redis that was emptied begins none that was there before.
+    source.breaker.epoch = Math.floor(nowMs);
     if (packed !== undefined) restoreKnown(packed, (values) => restoreSource(source, values));
     applyLearnedLimits(source);
     const { breaker } = source;
