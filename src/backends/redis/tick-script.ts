@@ -1473,7 +1473,7 @@ end,
 ["domain.scheduling.first-token"] = function(...) 
 local ____exports = {}
 local LEAST_DUE_MS = 3000
-local DUE_FACTOR = 5
+local DUE_FACTOR = 4.7
 local LEAST_HEDGE_MS = 1000
 local HEDGE_FACTOR = 2.2
 function ____exports.firstTokenDueMs(facts)
