@@ -57,11 +57,12 @@ async function worsenOne(arena: Arena, faults: FaultOptions, fromMs: number, toM
   });
 }
 
-/** Of the providers that live, one that nothing else is done to. */
+/** Of the providers that live, one that nothing else is done to; rather one that has something to do. */
 async function onOne(arena: Arena, work: (upstream: Upstream) => Promise<void>): Promise<boolean> {
   const { upstreams, busy, next } = arena;
   const free = upstreams.filter((one) => one.plan.name !== "dead" && !busy.has(one));
-  const upstream = any(next, free);
+  const working = free.filter(({ provider }) => provider.stats().inProgress > 0);
+  const upstream = any(next, working.length > 0 ? working : free);
   if (upstream === undefined) return false;
   busy.add(upstream);
   await work(upstream);
@@ -106,8 +107,12 @@ export const FAULTS: readonly Fault[] = [
     seenAs: "outage",
     inject: (arena) =>
       onOne(arena, async ({ provider }) => {
+        const refused = (): number => provider.stats().outcomes.outage ?? 0;
+        const before = refused();
         await provider.setOutage("503");
         await sleep(draw(arena.next, 1_500, 3_000));
+        // As many as it takes to open a breaker.
+        for (let waited = 0; refused() < before + 5 && waited < 20; waited += 1) await sleep(100);
         await provider.setOutage("off");
       }),
   },
@@ -115,13 +120,13 @@ export const FAULTS: readonly Fault[] = [
     id: "F18",
     what: "a storm of 429s",
     seenAs: "rate_limited",
-    inject: (arena) => worsenOne(arena, { rateLimitRate: 0.6, rateLimitRetryAfterMs: 300 }, 800, 1_600),
+    inject: (arena) => worsenOne(arena, { rateLimitRate: 0.8, rateLimitRetryAfterMs: 300 }, 800, 1_600),
   },
   {
     id: "F3",
     what: "a source that falls silent",
     seenAs: "hang",
-    inject: (arena) => worsenOne(arena, { hangRate: 0.3 }, 500, 900),
+    inject: (arena) => worsenOne(arena, { hangRate: 0.5 }, 500, 900),
   },
   {
     id: "F19",

@@ -52,11 +52,14 @@ export class LimitsJudge {
   readonly late = new Finding("nothing is sent on a permit that a freeze has lost");
   /** The most that a limit of concurrency was exceeded by, lost permits counted. */
   overshoot = 0;
+  /** Requests that outlived their permit. */
+  lostPermits = 0;
   readonly #losses: readonly Loss[];
 
   constructor(private readonly evidence: LimitEvidence) {
     this.#losses = lossesOf(evidence);
     const all = evidence.witnessed.flatMap(({ entries }) => entries);
+    this.lostPermits = all.filter((entry) => this.#asHeld(entry) !== entry).length;
     for (const { source, limits, entries } of evidence.witnessed) {
       this.#judgeOwner(source, limits, entries);
       this.#judgeProbes(source, entries);

@@ -122,6 +122,7 @@ async function play(flags: FleetFlags, stage: Stage): Promise<Score> {
   await watch.stop();
   await sleep(LEASE_TTL_MS + 1_000);
   await watch.lookAtRest();
+  const scripts = await watch.scripts();
   log("judging");
   const witnessed = upstreams.map(({ plan, provider }) => ({
     source: plan.name,
@@ -134,6 +135,8 @@ async function play(flags: FleetFlags, stage: Stage): Promise<Score> {
   const { report, rows } = await readBooks(store.plan.place);
   const books = new BooksJudge(witnessed, grants, rows);
   const admissions = witnessed.reduce((sum, { entries }) => sum + entries.length, 0);
+  const since = Math.max(0, ...restarts);
+  const admitted = witnessed.flatMap(({ entries }) => entries).filter(({ arrivedAtMs }) => arrivedAtMs > since).length;
   return {
     seed: flags.seed,
     seconds,
@@ -141,6 +144,8 @@ async function play(flags: FleetFlags, stage: Stage): Promise<Score> {
     admissions,
     tally: crew.total(),
     overshoot: Math.max(0, limits.overshoot),
+    lostPermits: limits.lostPermits,
+    scripts: { perAdmission: scripts.count / admitted, meanUs: scripts.meanUs },
     findings: [
       ...[limits.requests, limits.tokens, limits.pace, limits.slots, limits.late, limits.probes],
       ...[watch.probes, watch.dead, watch.keys, watch.counters, watch.rest],

@@ -73,6 +73,13 @@ export class RedisWatch {
     await this.#running;
   }
 
+  /** Scripts since the last start of Redis, and what one took in it on average. */
+  async scripts(): Promise<{ readonly count: number; readonly meanUs: number }> {
+    const told = String(await this.redis.command("INFO", "commandstats"));
+    const [, count = "0", meanUs = "0"] = /cmdstat_evalsha:calls=(\d+),.*?usec_per_call=([\d.]+)/.exec(told) ?? [];
+    return { count: Number(count), meanUs: Number(meanUs) };
+  }
+
   /** After the last process has ended and every permit has had its time. */
   async lookAtRest(): Promise<void> {
     const look = await this.#look();
@@ -104,7 +111,10 @@ export class RedisWatch {
       if (probe) probes.set(source, (probes.get(source) ?? 0) + 1);
       this.#judgeOwner(id, now);
     }
-    for (const [source, count] of probes) this.probes.check(count === 1, () => `${count} live probes of ${source}`);
+    for (const source of this.sources) {
+      const count = probes.get(source) ?? 0;
+      this.probes.check(count <= 1, () => `${count} live probes of ${source}`);
+    }
     const immortal = listed(look.immortal);
     this.keys.check(immortal.length === 0, () => `no TTL: ${immortal.join(", ")}`);
     for (const [field, texts] of Object.entries(look.state)) this.#judgeState(field, texts);

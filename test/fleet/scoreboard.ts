@@ -17,6 +17,10 @@ export interface Score {
   readonly tally: Tally;
   /** The most that a limit of concurrency was exceeded by, with permits that were lost. */
   readonly overshoot: number;
+  /** Requests that outlived their permit. */
+  readonly lostPermits: number;
+  /** On Redis, faults and all. */
+  readonly scripts: { readonly perAdmission: number; readonly meanUs: number };
   readonly findings: readonly Finding[];
   readonly faults: readonly FiredFault[];
 }
@@ -43,7 +47,8 @@ export function scoreboard(score: Score): string {
     "",
     `${score.admissions} admissions in ${score.seconds.toFixed(0)} s by ${score.processes} processes, seed ${score.seed}`,
     `calls: ${score.tally.answered} answered${failures(score.tally)}`,
-    `concurrency was exceeded by ${score.overshoot} at most, all of them permits that a freeze or a restart had lost`,
+    `${score.lostPermits} requests outlived permits lost to a freeze or a restart: concurrency exceeded by ${score.overshoot} at most`,
+    `${score.scripts.perAdmission.toFixed(2)} scripts an admission, ${score.scripts.meanUs.toFixed(0)} µs each on average`,
     verdict(score),
   ];
   return lines.join("\n");

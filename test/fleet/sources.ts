@@ -15,9 +15,9 @@ export interface SourcePlan {
 }
 
 /** Reserved for a call: about what one uses, so that some use more. */
-export const EST_TOKENS = 60;
-const SLOW_MEDIAN_MS = 1_200;
-const OUTPUT = { medianTokens: 30, sigma: 0.4, maxTokens: 90 };
+export const EST_TOKENS = 25;
+const SLOW_MEDIAN_MS = 1_800;
+const OUTPUT = { medianTokens: 12, sigma: 0.4, maxTokens: 40 };
 
 /**
  * One source for each gate, one that is half dead and one that is dead. Together they allow `rate` calls a second.
@@ -27,30 +27,34 @@ export function sourcePlans(rate: number): SourcePlan[] {
   return [
     {
       name: "requests",
-      limits: { rpm: perMinute(0.4) },
+      // With a limit of concurrency the time per token, which a loaded machine stretches, is no reason to send less.
+      limits: { rpm: perMinute(0.4), maxConcurrency: Math.ceil(rate / 3) },
       options: {},
-      provider: { latency: { ttftMedianMs: 80, ttftSigma: 0.5, tokenMs: 1 } },
+      provider: {
+        latency: { ttftMedianMs: 80, ttftSigma: 0.5, tokenMs: 5 },
+        faults: { cutRate: 0.01, resetRate: 0.01 },
+      },
     },
     {
       name: "tokens",
       limits: { tpm: perMinute(0.25) * EST_TOKENS, maxConcurrency: Math.ceil(rate / 4) },
       options: { estTokens: EST_TOKENS },
-      provider: { latency: { ttftMedianMs: 60, ttftSigma: 0.5, tokenMs: 1 } },
+      provider: { latency: { ttftMedianMs: 60, ttftSigma: 0.5, tokenMs: 5 } },
     },
     {
       // Some of its answers take longer than a permit lives: what a frozen process loses.
       name: "slots",
       limits: { maxConcurrency: Math.max(3, Math.ceil((rate * 0.15 * SLOW_MEDIAN_MS) / 1_000)) },
       options: { timeoutMs: 20_000, ttftTimeoutMs: 20_000 },
-      provider: { latency: { ttftMedianMs: SLOW_MEDIAN_MS, ttftSigma: 1, tokenMs: 1 } },
+      provider: { latency: { ttftMedianMs: SLOW_MEDIAN_MS, ttftSigma: 1, tokenMs: 5 } },
     },
     {
       name: "half_dead",
       limits: { rpm: perMinute(0.2), maxConcurrency: Math.ceil(rate / 5) },
       options: { ttftTimeoutMs: 3_000, interTokenTimeoutMs: 2_000, timeoutMs: 8_000 },
       provider: {
-        latency: { ttftMedianMs: 120, ttftSigma: 0.5, tokenMs: 1 },
-        faults: { errorRate: 0.12, cutRate: 0.04, resetRate: 0.04, hangRate: 0.02 },
+        latency: { ttftMedianMs: 120, ttftSigma: 0.5, tokenMs: 5 },
+        faults: { errorRate: 0.12, cutRate: 0.06, resetRate: 0.06, hangRate: 0.02 },
       },
     },
     { name: "dead", limits: { rpm: 600 }, options: {}, provider: { faults: { deadKey: true } } },
