@@ -39,4 +39,12 @@ export default defineConfig([
     dts: false,
     clean: false,
   },
+  {
+    ...common,
+    entry: { fleet: "test/fleet/main.ts", "fleet-worker": "test/fleet/worker.ts" },
+    // Its workers run what users have: the built package, by its name.
+    external: [/^polygateway/],
+    dts: false,
+    clean: false,
+  },
 ]);

@@ -21,7 +21,7 @@ import { stripVTControlCharacters } from "node:util";
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), "..");
 const STAMP = join(ROOT, "node_modules", ".polygateway-setup.json");
 const LOCK = join(ROOT, ".polygateway", "setup.lock");
-const BUILT = ["dist/index.js", "dist/sqlite.js", "dist/testing.js", "dist/cli.js", "dist/sim.js"];
+const BUILT = ["dist/index.js", "dist/sqlite.js", "dist/testing.js", "dist/cli.js", "dist/sim.js", "dist/fleet.js"];
 /** Longer than any set-up: the pid in the lock then belongs to something else by now. */
 const LOCK_MAX_AGE_MS = 30 * 60_000;
 const IN_CI = Boolean(process.env.CI) && process.env.CI !== "false";
@@ -74,7 +74,10 @@ function lockHash() {
 
 function buildKey() {
   const inputs = [
-    ...filesUnder(join(ROOT, "src")).filter((file) => !/\.test\.[jt]s$/.test(file)),
+    // The programs of the fleet lie with the tests, whose servers they use.
+    ...["src", "test/fleet", "test/services"]
+      .flatMap((folder) => filesUnder(join(ROOT, folder)))
+      .filter((file) => !/\.test\.[jt]s$/.test(file)),
     ...filesUnder(join(ROOT, "assets")),
     ...["tsdown.config.ts", "tsconfig.json", "package.json", "package-lock.json"].map((name) => join(ROOT, name)),
   ].sort();

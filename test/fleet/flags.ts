@@ -1,0 +1,86 @@
+import { parseArgs } from "node:util";
+
+export interface FleetFlags {
+  readonly forMs: number;
+  readonly workers: number;
+  /** Of each worker. */
+  readonly callers: number;
+  readonly seed: number;
+  /** Admissions a second that the limits of all sources together allow. */
+  readonly rate: number;
+  readonly telemetry: "postgres" | "sqlite";
+  readonly help: boolean;
+}
+
+/** A mistake on the command line, in words for whoever made it. */
+export class FlagError extends Error {}
+
+export const USAGE = `npm run fleet -- [options]
+
+Real processes, each with many callers, on one Redis and one telemetry store, against
+simulated providers that keep ledgers of their own. Processes are killed and frozen,
+connections cut, Redis is paused and restarted, providers fail. Afterwards ledgers,
+telemetry and Redis are joined and every invariant is judged.
+
+  --for 3m          how long (s, m or h); at least 12s; default 3m
+  --workers N       processes; default 8
+  --callers N       callers in each; default 50
+  --seed N          of the schedule of faults and of the providers; default 1
+  --rate N          admissions a second that all limits together allow; default 100
+                    (the callers ask for three times as much)
+  --telemetry sqlite   a file in place of a private PostgreSQL
+`;
+
+const UNITS_MS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000 };
+/** Less has no room for every fault and for the calm after them. */
+const LEAST_MS = 12_000;
+
+export function parseFlags(args: readonly string[]): FleetFlags {
+  const values = readValues(args);
+  const { telemetry = "postgres" } = values;
+  if (telemetry !== "postgres" && telemetry !== "sqlite")
+    throw new FlagError(`--telemetry must be postgres or sqlite, not "${telemetry}".`);
+  return {
+    forMs: durationMs(values.for ?? "3m"),
+    workers: wholeNumber("--workers", values.workers ?? "8", 2),
+    callers: wholeNumber("--callers", values.callers ?? "50", 1),
+    seed: wholeNumber("--seed", values.seed ?? "1", 0),
+    rate: wholeNumber("--rate", values.rate ?? "100", 10),
+    telemetry,
+    help: values.help === true,
+  };
+}
+
+function readValues(args: readonly string[]) {
+  try {
+    return parseArgs({
+      args: [...args],
+      strict: true,
+      allowPositionals: false,
+      options: {
+        for: { type: "string" },
+        workers: { type: "string" },
+        callers: { type: "string" },
+        seed: { type: "string" },
+        rate: { type: "string" },
+        telemetry: { type: "string" },
+        help: { type: "boolean" },
+      },
+    }).values;
+  } catch (error) {
+    throw new FlagError((error as Error).message);
+  }
+}
+
+function wholeNumber(flag: string, text: string, least: number): number {
+  const value = Number(text);
+  if (/^\d{1,9}$/.test(text) && value >= least) return value;
+  throw new FlagError(`${flag} must be a whole number from ${least}, not "${text}".`);
+}
+
+function durationMs(text: string): number {
+  const match = /^(\d{1,6}(?:\.\d{1,3})?)([smh])$/.exec(text);
+  const ms = match === null ? 0 : Number(match[1]) * UNITS_MS[match[2]!]!;
+  if (ms >= LEAST_MS) return ms;
+  throw new FlagError(`--for must be a length of time from ${LEAST_MS / 1_000}s, such as 60s or 5m, not "${text}".`);
+}

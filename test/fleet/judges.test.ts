@@ -1,0 +1,170 @@
+import { describe, expect, test } from "vitest";
+import type { LedgerEntry } from "../../src/testing/provider/server.js";
+import { BooksJudge, type JudgedRow } from "./books-judge.js";
+import type { Life, NotedGrant } from "./crew.js";
+import { FAULTS } from "./faults.js";
+import { Finding } from "./finding.js";
+import { type LimitEvidence, LimitsJudge } from "./limits-judge.js";
+import { isGood, type Score, scoreboard } from "./scoreboard.js";
+
+/** A judge that finds nothing proves nothing: each invariant is broken once, on evidence made for it. */
+
+const PID = 7;
+const TTL_MS = 3_000;
+/** Any moment of the wall clock. */
+const T0 = 1_800_000_000_000;
+
+function entry(id: string, fromMs: number, toMs: number, changes: Partial<LedgerEntry> = {}): LedgerEntry {
+  return {
+    ...{ provider: "a", id: 1, path: "/", arrivedAtMs: T0 + fromMs, endedAtMs: T0 + toMs, status: 200, apiKey: "" },
+    ...{ requestId: id, promptTokens: 5, completionTokens: 5, maxTokens: null, billedTokens: 10, bytes: 1 },
+    ...{ clientClosed: false, outcome: "answered", ...changes },
+  };
+}
+
+function grant(id: string, atMs: number, changes: Partial<NotedGrant> = {}): [string, NotedGrant] {
+  return [id, { id, source: "a", probe: false, tokens: 10, pid: PID, atMs: T0 + atMs, ...changes }];
+}
+
+function judge(entries: LedgerEntry[], changes: Partial<LimitEvidence> = {}, limits = {}): LimitsJudge {
+  return new LimitsJudge({
+    witnessed: [{ source: "a", limits, entries }],
+    global: {},
+    grants: new Map(entries.map(({ requestId, arrivedAtMs }) => grant(requestId ?? "", arrivedAtMs - T0 - 10))),
+    lives: [],
+    restarts: [],
+    leaseTtlMs: TTL_MS,
+    ...changes,
+  });
+}
+
+const frozen = (fromMs: number, toMs: number): Life[] => [
+  { pid: PID, killedAtMs: null, frozen: [{ fromMs: T0 + fromMs, toMs: T0 + toMs }] },
+];
+
+describe("limits", () => {
+  const spread = (count: number, everyMs: number) =>
+    Array.from({ length: count }, (_, n) => entry(`r${n}`, n * everyMs, n * everyMs + 5));
+
+  test("one request more than RPM in 60 s is found, and one less is none", () => {
+    expect(judge(spread(60, 1_001), {}, { rpm: 60 }).requests.violations).toBe(0);
+    expect(judge(spread(61, 980), {}, { rpm: 60 }).requests.violations).toBe(1);
+  });
+
+  test("limits over all sources are judged on all ledgers together", () => {
+    expect(judge(spread(61, 980), { global: { rpm: 60 } }).requests.violations).toBe(1);
+  });
+
+  test("a pace far above RPM shows within ten seconds", () => {
+    const { pace, requests } = judge(spread(40, 100), {}, { rpm: 60 });
+    expect([pace.violations, requests.violations]).toEqual([1, 0]);
+  });
+
+  test("a restart of Redis allows one burst more, and no other window", () => {
+    const many = spread(62, 970);
+    expect(judge(many, { restarts: [T0 + 30_000] }, { rpm: 60 }).requests.violations).toBe(0);
+    expect(judge(many, { restarts: [T0 - 1] }, { rpm: 60 }).requests.violations).toBe(1);
+  });
+
+  test("tokens above TPM and what was reserved are found", () => {
+    const entries = Array.from({ length: 20 }, (_, n) => entry(`r${n}`, n * 100, n * 100 + 5));
+    expect(judge(entries, {}, { tpm: 100 }).tokens.violations).toBe(1);
+    expect(judge(entries, {}, { tpm: 200 }).tokens.violations).toBe(0);
+  });
+
+  test("of two requests at once only one that lost its permit in a freeze is allowed", () => {
+    const two = [entry("long", 0, 9_000), entry("next", 4_000, 5_000)];
+    const grants = new Map([grant("long", -10), grant("next", 3_990, { pid: 8 })]);
+    const limits = { maxConcurrency: 1 };
+    expect(judge(two, { grants }, limits).slots.violations).toBe(1);
+    const lost = judge(two, { grants, lives: frozen(500, 7_000) }, limits);
+    expect([lost.slots.violations, lost.overshoot, lost.lostPermits]).toEqual([0, 1, 1]);
+    expect(judge(two, { grants, lives: frozen(500, 1_500) }, limits).slots.violations).toBe(1);
+    expect(judge(two, { grants, lives: frozen(3_000, 9_000) }, limits).slots.violations).toBe(1);
+  });
+
+  test("what is in flight when Redis restarts empty is in nobody's books", () => {
+    const two = [entry("long", 0, 9_000), entry("next", 4_000, 5_000)];
+    expect(judge(two, { restarts: [T0 + 1_000] }, { maxConcurrency: 1 }).slots.violations).toBe(0);
+    expect(judge(two, { restarts: [T0 + 4_500] }, { maxConcurrency: 1 }).slots.violations).toBe(1);
+  });
+
+  test("two probes at once are found", () => {
+    const two = [entry("p1", 0, 900), entry("p2", 800, 1_000)];
+    const grants = new Map([grant("p1", -5, { probe: true }), grant("p2", 795, { probe: true })]);
+    expect(judge(two, { grants }).probes.violations).toBe(1);
+    expect(judge([two[0]!, entry("p2", 901, 1_000)], { grants }).probes.violations).toBe(0);
+  });
+
+  test("a request that is sent after a freeze, on a permit from before, is found", () => {
+    const grants = new Map([grant("r", 0)]);
+    const lives = frozen(10, 5_000);
+    expect(judge([entry("r", 5_050, 5_100)], { grants, lives }).late.violations).toBe(1);
+    expect(judge([entry("r", 1_050, 1_100)], { grants, lives: frozen(10, 1_000) }).late.violations).toBe(0);
+  });
+});
+
+describe("books", () => {
+  const row = (changes: Partial<JudgedRow> = {}): JudgedRow => ({
+    ...{ call_id: "r", request_id: "call", source_name: "a", outcome: "success", attempt: 1, final: 1 },
+    ...{ usage_source: "measured", prompt_tokens: 5, completion_tokens: 5, ...changes },
+  });
+  const books = (rows: JudgedRow[], entries = [entry("r", 0, 5)], grants = new Map([grant("r", 0)])) => {
+    const {
+      permitted,
+      once,
+      rows: one,
+      seen,
+      ends,
+      tokens,
+    } = new BooksJudge([{ source: "a", limits: {}, entries }], grants, rows);
+    const found = { permitted, once, rows: one, seen, ends, tokens };
+    return Object.entries(found).flatMap(([name, { violations }]) => (violations > 0 ? [name] : []));
+  };
+
+  test("books that agree have nothing to find", () => expect(books([row()])).toEqual([]));
+  test("a request without a row", () => expect(books([])).toEqual(["rows"]));
+  test("two rows for one request", () => expect(books([row(), row({ final: 0 })])).toEqual(["rows"]));
+  test("a row of another source", () => expect(books([row({ source_name: "b" })])).toEqual(["rows"]));
+  test("an answer that nobody gave", () => expect(books([row()], [])).toEqual(["seen"]));
+  test("an abandoned attempt may have been seen by nobody", () =>
+    expect(books([row({ outcome: "abandoned" })], [])).toEqual([]));
+  test("a call without an end", () => expect(books([row({ final: 0 })])).toEqual(["ends"]));
+  test("a call with two ends", () =>
+    expect(books([row(), row({ call_id: "t", source_name: null, attempt: null })])).toEqual(["ends"]));
+  test("other tokens", () => expect(books([row({ completion_tokens: 6 })])).toEqual(["tokens"]));
+  test("a request without a permit", () => expect(books([row()], undefined, new Map())).toEqual(["permitted"]));
+  test("a permit that was used twice", () =>
+    expect(books([row()], [entry("r", 0, 5), entry("r", 6, 9)])).toEqual(["once"]));
+});
+
+describe("the scoreboard", () => {
+  const good = new Finding("held");
+  good.check(true, () => "");
+  const score: Score = {
+    ...{ seed: 1, seconds: 1, processes: 1, admissions: 1, tally: { answered: 1, failed: {} } },
+    ...{ overshoot: 0, lostPermits: 0, scripts: { perAdmission: 1, meanUs: 1 } },
+    findings: [good],
+    faults: [{ fault: FAULTS[0]!, injected: 1, met: null }],
+  };
+
+  test("a run with everything looked at and nothing broken is good", () => {
+    expect(isGood(score)).toBe(true);
+    expect(scoreboard(score)).toContain("0 violations");
+  });
+
+  test("a fault that never fired, and one that no request met, fail", () => {
+    const silent = { ...score, faults: [{ fault: FAULTS[0]!, injected: 0, met: null }] };
+    expect(isGood(silent)).toBe(false);
+    expect(scoreboard(silent)).toContain("never fired: F51");
+    expect(isGood({ ...score, faults: [{ fault: FAULTS[0]!, injected: 3, met: 0 }] })).toBe(false);
+  });
+
+  test("an invariant that was never looked at, or broken, fails", () => {
+    expect(isGood({ ...score, findings: [good, new Finding("blind")] })).toBe(false);
+    const broken = new Finding("limits");
+    broken.check(false, () => "61 of 60");
+    expect(isGood({ ...score, findings: [broken] })).toBe(false);
+    expect(scoreboard({ ...score, findings: [broken] })).toMatch(/limits .* 1 {2}BROKEN\n {4}61 of 60/);
+  });
+});

@@ -1,0 +1,197 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { restoreScope, restoreSource, type Values } from "../../src/backends/redis/script/layout.js";
+import { MemoryLeases } from "../../src/domain/memory-leases.js";
+import { BREAKER_DEFAULTS, SCHEDULING_DEFAULTS } from "../../src/domain/scope.js";
+import { newScopeState, type ScopeState } from "../../src/domain/scope-state.js";
+import { NO_LIMITS } from "../../src/domain/source.js";
+import { sourceConfig } from "../../src/testing/contracts/governor/bench.js";
+import type { RedisServer } from "../services/redis.js";
+import type { Crew } from "./crew.js";
+import { Finding } from "./finding.js";
+
+/** One look at everything of the scope at one moment. Numbers as text: JSON knows no infinity. */
+const LOOK = `
+local prefix = ARGV[1]
+local time = redis.call('TIME')
+local out = { now = time[1] * 1000 + time[2] / 1000, leases = {}, immortal = {}, state = {} }
+local ids = redis.call('ZRANGE', prefix .. 'l', 0, -1, 'WITHSCORES')
+for n = 1, #ids, 2 do
+  local packed = redis.call('HGET', prefix .. 'g', ids[n])
+  local grant = packed and cmsgpack.unpack(packed).grant or {}
+  table.insert(out.leases, { ids[n], ids[n + 1], grant.source or '', grant.probe and true or false })
+end
+for _, key in ipairs(redis.call('KEYS', prefix .. '*')) do
+  if redis.call('PTTL', key) < 0 then table.insert(out.immortal, key) end
+end
+local fields = redis.call('HGETALL', prefix .. 's1')
+for n = 1, #fields, 2 do
+  local values = cmsgpack.unpack(fields[n + 1])
+  local texts = {}
+  for m = 1, #values do
+    local value = values[m]
+    table.insert(texts, type(value) == 'number' and string.format('n%.17g', value) or 't' .. tostring(value))
+  end
+  out.state[fields[n]] = texts
+end
+return cjson.encode(out)`;
+
+interface Look {
+  readonly now: number;
+  /** Id, expiry, source, whether it is a probe. `{}` when there are none. */
+  readonly leases: readonly (readonly [string, string, string, boolean])[] | Record<string, never>;
+  readonly immortal: readonly string[] | Record<string, never>;
+  readonly state: Readonly<Record<string, readonly string[]>>;
+}
+
+const LOOK_EVERY_MS = 150;
+/** What a permit of the dead may last beyond its TTL (spec 02 §3). */
+const GRACE_MS = 1_000;
+
+/** Looks into Redis again and again, from outside: the witness of permits, probes, keys and counters. */
+export class RedisWatch {
+  readonly dead = new Finding("permits of the dead are back within TTL + 1 s");
+  readonly probes = new Finding("one probe lease at a time of a source");
+  readonly keys = new Finding("no key without TTL");
+  readonly counters = new Finding("no counter negative or no number");
+  readonly rest = new Finding("nothing is left when all have ended");
+  #running: Promise<void> | null = null;
+  #stopped = false;
+
+  constructor(
+    private readonly redis: RedisServer,
+    private readonly crew: Crew,
+    private readonly sources: readonly string[],
+    private readonly prefix: string,
+  ) {}
+
+  start(): void {
+    this.#running = this.#watch();
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    await this.#running;
+  }
+
+  /** Scripts since the last start of Redis, and what one took in it on average. */
+  async scripts(): Promise<{ readonly count: number; readonly meanUs: number }> {
+    const told = String(await this.redis.command("INFO", "commandstats"));
+    const [, count = "0", meanUs = "0"] = /cmdstat_evalsha:calls=(\d+),.*?usec_per_call=([\d.]+)/.exec(told) ?? [];
+    return { count: Number(count), meanUs: Number(meanUs) };
+  }
+
+  /** After the last process has ended and every permit has had its time. */
+  async lookAtRest(): Promise<void> {
+    const look = await this.#look();
+    this.#judge(look);
+    const alive = listed(look.leases).filter(([, expiry]) => Number(expiry) > look.now);
+    this.rest.check(alive.length === 0, () => `${alive.length} permits are still held`);
+  }
+
+  async #watch(): Promise<void> {
+    while (!this.#stopped) {
+      try {
+        this.#judge(await this.#look());
+      } catch {
+        // It is being restarted, or frozen.
+      }
+      await sleep(LOOK_EVERY_MS);
+    }
+  }
+
+  async #look(): Promise<Look> {
+    return JSON.parse(String(await this.redis.command("EVAL", LOOK, 0, this.prefix))) as Look;
+  }
+
+  #judge(look: Look): void {
+    const { now } = look;
+    const probes = new Map<string, number>();
+    for (const [id, expiry, source, probe] of listed(look.leases)) {
+      if (Number(expiry) <= now) continue;
+      if (probe) probes.set(source, (probes.get(source) ?? 0) + 1);
+      this.#judgeOwner(id, now);
+    }
+    for (const source of this.sources) {
+      const count = probes.get(source) ?? 0;
+      this.probes.check(count <= 1, () => `${count} live probes of ${source}`);
+    }
+    const immortal = listed(look.immortal);
+    this.keys.check(immortal.length === 0, () => `no TTL: ${immortal.join(", ")}`);
+    for (const [field, texts] of Object.entries(look.state)) this.#judgeState(field, texts);
+  }
+
+  #judgeOwner(id: string, now: number): void {
+    const owner = this.crew.grants.get(id)?.pid;
+    const { killedAtMs = null } = this.crew.lives.find(({ pid }) => pid === owner) ?? {};
+    if (killedAtMs === null) return;
+    const lateMs = now - (killedAtMs + this.crew.plan.leaseTtlMs + GRACE_MS);
+    this.dead.check(
+      lateMs <= 0,
+      () => `permit ${id} of killed process ${owner} lives ${Math.ceil(lateMs)} ms too long`,
+    );
+  }
+
+  #judgeState(field: string, texts: readonly string[]): void {
+    if (field === "@") return;
+    const values: Values = texts.map((text) => (text.startsWith("n") ? luaNumber(text.slice(1)) : text.slice(1)));
+    const state = emptyState(this.sources);
+    if (field === "*") restoreScope(state, values);
+    const source = state.sources.get(field);
+    if (source !== undefined) restoreSource(source, values);
+    for (const [name, value] of countersOf(state, field))
+      this.counters.check(value >= 0 && value < Infinity, () => `${field}: ${name} is ${value}`);
+  }
+}
+
+function listed<T>(list: readonly T[] | Record<string, never>): readonly T[] {
+  return Array.isArray(list) ? (list as readonly T[]) : [];
+}
+
+function luaNumber(text: string): number {
+  if (/inf/.test(text)) return text.startsWith("-") ? -Infinity : Infinity;
+  return /nan/.test(text) ? Number.NaN : Number(text);
+}
+
+function emptyState(sources: readonly string[]): ScopeState {
+  const setup = {
+    sources: sources.map((name) => sourceConfig(name)),
+    global: NO_LIMITS,
+    breaker: BREAKER_DEFAULTS,
+    selector: "health_aware" as const,
+    scheduling: SCHEDULING_DEFAULTS,
+    leaseTtlMs: 1,
+  };
+  return newScopeState(setup, 0, new MemoryLeases());
+}
+
+/** Whatever counts something; moments are no counters. */
+function countersOf(state: ScopeState, field: string): [string, number][] {
+  const source = state.sources.get(field);
+  if (source === undefined) {
+    const { globalGates, budgets, retriesInFlight, grantsOfUpperClass, grantCount } = state;
+    return [
+      ...Object.entries({ retriesInFlight, grantsOfUpperClass, grantCount, retryTokens: budgets.retryTokens }),
+      ["windowRequests", globalGates.windowRequests],
+      ["windowTokens", globalGates.windowTokens],
+    ];
+  }
+  const { gates, breaker, cooldown, pacer, evidence, health } = source;
+  const { trips, consecutiveFailures, deadInARow, probesLeft } = breaker;
+  const { admitted, bucketCount, earlierCount, goodput, learnedRpm, learnedTpm } = pacer;
+  return [
+    ...Object.entries({ trips, consecutiveFailures, deadInARow, probesLeft }),
+    ...Object.entries({ admitted, bucketCount, earlierCount, learnedRpm, learnedTpm }),
+    ...Object.entries({ granted: goodput.granted, refused: goodput.refused, weight: goodput.weight }),
+    ...Object.entries({ successes: health.successes, failures: health.failures, samples: health.samples }),
+    ["windowRequests", gates.windowRequests],
+    ["windowTokens", gates.windowTokens],
+    ["limitedInARow", cooldown.limitedInARow],
+    ["fails", evidence.fails],
+    ["hangs", evidence.hangs],
+    ["turns", source.turns],
+    ...breaker.buckets.flatMap(({ successes, failures }): [string, number][] => [
+      ["bucket.successes", successes],
+      ["bucket.failures", failures],
+    ]),
+  ];
+}
