@@ -41,6 +41,8 @@ export class Attempt implements AttemptContext, Evacuee {
   evacuated = false;
   /** Told when a second attempt may be sent beside this one; null = nobody asks. */
   onHedgeDue: (() => void) | null = null;
+  /** Its permit had outlived its lease before the first byte left: nothing was sent, and the call asks again. */
+  isTooLate = false;
   #isOverdue = false;
   #isWatched = false;
   #cancelOverdue: CancelTimer | null = null;
@@ -96,6 +98,12 @@ export class Attempt implements AttemptContext, Evacuee {
 
   markSent(): void {
     if (this.sent) return;
+    // A process may be frozen while a connection is being opened; somebody else may have the permit by now (spec 02 §3).
+    if (this.runtime.now() - this.startedMs >= this.grant.leaseTtlMs) {
+      this.isTooLate = true;
+      this.abort(null, new Error("returned unsent: the permit was older than its lease"));
+      return;
+    }
     this.sent = true;
     const { scheduling } = this.call.environment.config;
     const { firstTokenDueMs, hedgeAfterMs } = this.grant;

@@ -6,6 +6,7 @@ import { endAfter, pauseBeforeRetry } from "./exhaustion.js";
 import { nextStep, rememberFailure } from "./next-step.js";
 import type { PartialFacts } from "./operation.js";
 import { recordFailure } from "./rows.js";
+import { giveBackUnsent } from "./send.js";
 import { settleFailure, tokensOfFailure } from "./settle.js";
 
 /**
@@ -13,6 +14,7 @@ import { settleFailure, tokensOfFailure } from "./settle.js";
  * Settling comes first, so that no row or pause holds a permit.
  */
 export async function afterFailure(attempt: Attempt, thrown: unknown, mayRetry: boolean): Promise<void> {
+  if (attempt.isTooLate) return giveBackUnsent(attempt);
   const { call } = attempt;
   const partial = partialOf(attempt, thrown);
   if (attempt.interruption !== null) return endInterrupted(attempt, partial);
@@ -35,6 +37,7 @@ export async function afterFailure(attempt: Attempt, thrown: unknown, mayRetry: 
  * is the other one's too.
  */
 export function bookBeside(attempt: Attempt, thrown: unknown): Promise<void> | undefined {
+  if (attempt.isTooLate) return giveBackUnsent(attempt);
   const partial = partialOf(attempt, thrown);
   if (attempt.interruption !== null) return bookCancelled(attempt, attempt.abortReason, partial, false);
   const error = asAttemptError(attempt, thrown);

@@ -37,7 +37,8 @@ async function sendAfterCommit(attempt: Attempt): Promise<unknown> {
   return UNSENT;
 }
 
-async function giveBackUnsent(attempt: Attempt): Promise<void> {
+/** Costs the call nothing, and the source neither a request nor tokens. */
+export async function giveBackUnsent(attempt: Attempt): Promise<void> {
   const { call } = attempt;
   settleFailure(attempt, "cancelled", 0);
   await recordFailure(

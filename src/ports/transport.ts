@@ -19,7 +19,10 @@ export interface AttemptContext {
   readonly abortReason: unknown;
   /** Called at most once, at once when already aborted. The returned function removes the listener. */
   onAbort(listener: (reason: unknown) => void): () => void;
-  /** The first byte is about to leave: from here on the attempt counts as sent. */
+  /**
+   * The first byte is about to leave: from here on the attempt counts as sent. It may be aborted in this very moment, when
+   * its permit has run out meanwhile: then nothing may leave.
+   */
   markSent(): void;
   /** First content, thinking or tool delta. */
   markFirstToken(): void;

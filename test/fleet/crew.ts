@@ -31,8 +31,6 @@ export class Crew {
   readonly lives: Life[] = [];
   readonly grants = new Map<string, NotedGrant>();
   readonly troubles: string[] = [];
-  /** Permits that were told twice. */
-  repeatedGrants = 0;
   readonly #members = new Set<Member>();
   readonly #gone: Tally[] = [];
   #stopping = false;
@@ -128,10 +126,9 @@ export class Crew {
     if (message.kind === "tally") member.tally = message.tally;
     else if (message.kind === "trouble") this.troubles.push(`worker ${member.life.pid}: ${message.text}`);
     else {
-      for (const grant of message.grants) {
-        if (this.grants.has(grant.id)) this.repeatedGrants += 1;
+      // One that came too late is asked for again under its id: the newest counts.
+      for (const grant of message.grants)
         this.grants.set(grant.id, { ...grant, pid: member.life.pid, atMs: message.atMs });
-      }
     }
   }
 }

@@ -70,7 +70,7 @@ export function globalLimits(rate: number): LimitOptions {
 export interface Upstream {
   readonly plan: SourcePlan;
   readonly provider: SimulatedProvider;
-  /** Lays faults over its usual ones until `restore`. */
+  /** In place of its usual faults, until `restore`. */
   worsen(faults: FaultOptions): void;
   restore(): void;
 }
@@ -90,7 +90,7 @@ export function startUpstreams(plans: readonly SourcePlan[], seed: number): Prom
       return {
         plan,
         provider,
-        worsen: (faults: FaultOptions) => provider.change({ faults: { ...usual, ...faults } }),
+        worsen: (faults: FaultOptions) => provider.change({ faults }),
         restore: () => provider.change({ faults: usual }),
       };
     }),
