@@ -157,6 +157,7 @@ function governorFor(
       },
     ]);
   }
+  if (given instanceof RedisGovernor) given.adopt({ ...config, prices: pricesOf(config, pricing) });
   if (given instanceof MemoryGovernor || given instanceof RedisGovernor) {
     const problems = limitConflicts(config, { ...config, sources: given.sources, global: given.global });
     if (problems.length > 0) throw new ConfigError(problems);

@@ -170,6 +170,16 @@ describe("polygateway status", () => {
     expect(JSON.parse((await cli("--json")).out)).toMatchObject({ processes: [], gone: [] });
   });
 
+  it("says of figures that they are old while the store that processes share doesn't answer", async () => {
+    const waiting = { count: 0, oldestMs: 0, reasons: {}, byPriority: {} };
+    left(process.pid, "LLM", {
+      snapshot: { scope: "LLM", sources: [], backend: { kind: "redis", ok: false }, waiting },
+    });
+    const { code, out } = await cli();
+    expect(code).toBe(0);
+    expect(out).toContain("Redis does not answer");
+  });
+
   it("names a process that died, once, and takes its file away", async () => {
     left(DEAD);
     const { code, err } = await cli();

@@ -47,6 +47,16 @@ function processLines(status: StatusFile, nowMs: number, style: Style, columns: 
     `${INDENT}${style.dim(titles)}`,
     ...rows.map((row) => INDENT + row),
     ...facts.map((fact) => INDENT + fact),
+    ...backendLines(status, style),
+  ];
+}
+
+/** The process works; what it shares with others can't be asked. */
+function backendLines({ snapshot: { backend } }: StatusFile, style: Style): string[] {
+  if (backend.ok) return [];
+  const name = backend.kind === "redis" ? "Redis" : printable(backend.kind);
+  return [
+    INDENT + style.yellow(`${name} does not answer: nothing new starts, and these figures are the last known ones`),
   ];
 }
 
@@ -128,7 +138,7 @@ function windowFact({ window }: AdaptiveSnapshot, maxConcurrency: number): strin
   if (window === null || window === maxConcurrency) return [];
   return maxConcurrency > 0
     ? [`${formatCount(window)} of ${formatCount(maxConcurrency)} places in use by its pacer or ramp`]
-    : [`${formatCount(window)} places for now, no limit is configured`];
+    : [`${formatCount(window)} places for now, no concurrency limit is configured`];
 }
 
 function waitingLines({ snapshot: { waiting } }: StatusFile): string[] {

@@ -89,7 +89,7 @@ export function inspectScope(
   const subject = { config, positions, labels, usable: reader.usable, hasPrices };
   const secrets = secretsIn(given);
   return {
-    config: limiterBackend === "redis" ? prefetching(config, given.scheduling) : config,
+    config: limiterBackend === "redis" || isRemote(given.governor) ? prefetching(config, given.scheduling) : config,
     limiterBackend,
     cache,
     redis,
@@ -167,6 +167,8 @@ function readEmbedding(reader: OptionReader, given: Record<string, unknown>): Em
     concurrency: reader.field("concurrency", EMBEDDING_FIELDS.concurrency, given.concurrency),
   };
 }
+
+const isRemote = (governor: unknown): boolean => (governor as { isRemote?: unknown } | undefined)?.isRemote === true;
 
 /** A governor of the user's own is where it is. */
 function readLimiterBackend(reader: OptionReader, given: Record<string, unknown>): ProcessSettings["limiterBackend"] {

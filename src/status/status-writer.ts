@@ -1,6 +1,7 @@
 import { rename, rm, rmdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { SourceSnapshot } from "../domain/tick.js";
+import { GovernanceBackendError } from "../errors.js";
 import type { CancelTimer, Runtime } from "../ports/runtime.js";
 import { makeOwnFolder, refuseForeignFolder } from "./own-folder.js";
 import { defaultStatusFolder, type StatusFile, type StatusSnapshot, statusFileName } from "./status-file.js";
@@ -45,13 +46,25 @@ export function createStatusWriter(options: StatusWriterOptions): StatusWriter {
   let filing: Promise<void> | null = null;
   let isClosed = false;
   let hasFailed = false;
+  let last: StatusSnapshot | null = null;
+
+  /** While the store that others share doesn't answer: what was known of it, said to be old. */
+  async function snapshotOrLast(): Promise<StatusSnapshot> {
+    try {
+      last = await options.snapshot();
+      return last;
+    } catch (error) {
+      if (last === null || !GovernanceBackendError.isInstance(error)) throw error;
+      return { ...last, backend: { ...last.backend, ok: false } };
+    }
+  }
 
   /** A store that hangs must not hold up the end: only the file itself is waited for. */
   async function write(): Promise<void> {
     isAsking = true;
     try {
       const idle = users === 0;
-      const snapshot = await options.snapshot();
+      const snapshot = await snapshotOrLast();
       if (isClosed) return;
       filing = replaceFile(folder, path, statusOf(options, snapshot, startedAtMs, idle));
       await filing;

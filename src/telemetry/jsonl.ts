@@ -48,7 +48,7 @@ export class JsonlRecorder implements LateRecorder {
     const { path, queueSize = DEFAULT_QUEUE_SIZE } = given;
     assertOptions(path, queueSize);
     this.path = resolvePath(path);
-    this.#queue = new RowQueue(queueSize, (entry) => this.#lose(entry, "the telemetry queue is full"));
+    this.#queue = new RowQueue(queueSize, (entry, reason) => this.#lose(entry, reason));
   }
 
   open(entry: OpenAttempt, commit: boolean): Promise<void> | undefined {

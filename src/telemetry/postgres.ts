@@ -69,7 +69,7 @@ export class PostgresRecorder implements LateRecorder {
     this.place = this.#database.shown;
     this.#writer = new PostgresWriter(this.#database, tableNames(table), (problem) => this.#report(problem));
     this.#flushIntervalMs = flushIntervalMs;
-    this.#queue = new RowQueue(queueSize, (entry) => this.#lose(entry, "the telemetry queue is full"));
+    this.#queue = new RowQueue(queueSize, (entry, reason) => this.#lose(entry, reason));
   }
 
   open(entry: OpenAttempt, commit: boolean): Promise<void> | undefined {

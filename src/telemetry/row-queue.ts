@@ -44,7 +44,7 @@ function commitOf(wanted: boolean): { commit: Commit | null; committed: Promise<
  */
 export class RowQueue {
   readonly #capacity: number;
-  readonly #onDrop: (entry: QueueEntry) => void;
+  readonly #onDrop: (entry: QueueEntry, reason: string) => void;
   /** By attempt, in the order they came. */
   #opens = new Map<string, OpenEntry>();
   #records: RecordEntry[] = [];
@@ -53,7 +53,7 @@ export class RowQueue {
   #nextSeq = 1;
   readonly #takenOpens = new Set<string>();
 
-  constructor(capacity: number, onDrop: (entry: QueueEntry) => void) {
+  constructor(capacity: number, onDrop: (entry: QueueEntry, reason: string) => void) {
     this.#capacity = capacity;
     this.#onDrop = onDrop;
   }
@@ -134,9 +134,9 @@ export class RowQueue {
     while (this.size > this.#capacity) this.#dropOldest();
   }
 
-  /** Loses everything queued: it can certainly not be written. */
+  /** Loses everything queued: it can certainly not be written any more. */
   dropAll(): void {
-    while (this.size > 0) this.#dropOldest();
+    while (this.size > 0) this.#dropOldest("they could not be written before the end");
     this.#compact();
   }
 
@@ -166,11 +166,11 @@ export class RowQueue {
     return entry;
   }
 
-  #dropOldest(): void {
+  #dropOldest(reason = "the telemetry queue is full"): void {
     const open = this.#oldestOpen();
     const isOpen = open !== undefined && open.seq < (this.#records[this.#head]?.seq ?? Infinity);
     if (isOpen) this.#removeOpen(open);
-    this.#onDrop(isOpen ? open : this.#shiftRecord());
+    this.#onDrop(isOpen ? open : this.#shiftRecord(), reason);
     this.#compact();
   }
 

@@ -70,7 +70,7 @@ export class SqliteRecorder implements LateRecorder {
     this.path = resolvePath(path);
     this.#table = table;
     this.#flushIntervalMs = flushIntervalMs;
-    this.#queue = new RowQueue(queueSize, (entry) => this.#lose(entry, "the telemetry queue is full"));
+    this.#queue = new RowQueue(queueSize, (entry, reason) => this.#lose(entry, reason));
   }
 
   open(entry: OpenAttempt, commit: boolean): Promise<void> | undefined {

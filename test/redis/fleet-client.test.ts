@@ -1,5 +1,6 @@
 import { Redis } from "ioredis";
 import { afterAll, expect, test } from "vitest";
+import { RedisGovernor } from "../../src/backends/redis/governor.js";
 import { GatewayClient } from "../../src/index.js";
 import { judgeLimits, startSimulatedProvider } from "../../src/testing/index.js";
 import { sharedRedis } from "../services/redis.js";
@@ -46,3 +47,22 @@ test.skipIf(shared === null)("two clients from the environment share one limit, 
   expect(await redis!.zcard(`pgw:{${scope}}:l`)).toBe(0);
   for (const key of await redis!.keys(`pgw:{${scope}}:*`)) expect(await redis!.pttl(key), key).toBeGreaterThan(0);
 });
+
+test.skipIf(shared === null)(
+  "a governor without sources takes those of the first client, and stays the user's to close",
+  async () => {
+    const scope = `ADOPT${process.pid}`;
+    const provider = await startSimulatedProvider({ seed: 1 });
+    const governor = new RedisGovernor({ scope, url: shared!.url, timeoutMs: 5_000 });
+    await expect(governor.snapshot()).rejects.toThrow("RedisGovernor.sources");
+    const source = { name: "mock_1", baseUrl: provider.baseUrl, apiKey: "none", model: "sim-model", rpm: 600 };
+    const client = new GatewayClient({ scope, sources: [source], governor });
+    const other = new GatewayClient({ scope, sources: [source], governor });
+    await Promise.all([client.chat(REQUEST), other.chat(REQUEST)]);
+    expect(() => new GatewayClient({ scope, sources: [{ ...source, rpm: 10 }], governor })).toThrow("mock_1");
+    await Promise.all([client.close(), other.close()]);
+    expect((await governor.snapshot()).sources.map(({ name }) => name)).toEqual(["mock_1"]);
+    await governor.close();
+    await provider.stop();
+  },
+);

@@ -1,24 +1,19 @@
-import { priceFactors } from "../../domain/price-factors.js";
-import {
-  BREAKER_DEFAULTS,
-  type BreakerConfig,
-  REMOTE_PREFETCH_MS,
-  SCHEDULING_DEFAULTS,
-  type SchedulingConfig,
-  type SelectorName,
-} from "../../domain/scope.js";
+import type { BreakerConfig, SchedulingConfig, SelectorName } from "../../domain/scope.js";
 import { type LimitConfig, NO_LIMITS, type SourceConfig } from "../../domain/source.js";
+import { ConfigError } from "../../errors.js";
 import type { Governor, GovernorEvent, ScopeSnapshot, TickBatch, TickReply } from "../../ports/governor.js";
 import { refuseUnknownSources } from "../known-sources.js";
 import { RedisConnection, type RedisConnectionOptions, redisScript } from "./connection.js";
 import { classifyRedisError, governanceError, type RedisFailure, type RedisFailureKind } from "./failure.js";
-import { batchText, readSources, readTickAnswer, setupText } from "./governor-messages.js";
+import { checkLeaseTtl, type GovernedScope, type GovernedSettings, governedScope } from "./governed-scope.js";
+import { batchText, readSources, readTickAnswer } from "./governor-messages.js";
 import { createNews, type News } from "./news.js";
 import { TICK_SCRIPT } from "./tick-script.js";
 
 export interface RedisGovernorOptions extends RedisConnectionOptions {
   readonly scope: string;
-  readonly sources: readonly SourceConfig[];
+  /** Default: those of the first client that it is given to, with all of that client's settings. */
+  readonly sources?: readonly SourceConfig[];
   /** Limits over all sources together. Default: off. */
   readonly global?: Partial<LimitConfig>;
   readonly breaker?: Partial<BreakerConfig>;
@@ -37,7 +32,6 @@ export interface RedisGovernorTesting {
   readonly nowMs: () => number;
 }
 
-const DEFAULT_LEASE_TTL_MS = 30_000;
 /** A tick that failed so read something that it could not make sense of. */
 const OVER_THE_STATE: ReadonlySet<RedisFailureKind> = new Set(["wrongtype", "script"]);
 
@@ -49,12 +43,11 @@ const OVER_THE_STATE: ReadonlySet<RedisFailureKind> = new Set(["wrongtype", "scr
  */
 export class RedisGovernor implements Governor {
   readonly scope: string;
-  readonly sources: readonly SourceConfig[];
-  readonly global: LimitConfig;
+  /** Asking costs a round trip: permits are worth giving ahead. */
+  readonly isRemote = true;
   readonly #connection: RedisConnection;
-  readonly #names: ReadonlyMap<string, SourceConfig>;
   readonly #prefix: string;
-  readonly #setup: string;
+  #scope: GovernedScope | null;
   readonly #testing: RedisGovernorTesting | undefined;
   readonly #news: News;
   /** Its name is a hash of the whole text: made where it is used. */
@@ -63,28 +56,32 @@ export class RedisGovernor implements Governor {
 
   /** Connects with the first tick. Throws ConfigError for an address that can't be one. */
   constructor(options: RedisGovernorOptions, testing?: RedisGovernorTesting) {
-    const { scope, sources, scheduling } = options;
+    const { scope, sources, leaseTtlMs } = options;
     this.scope = scope;
-    this.sources = sources;
-    this.global = { ...NO_LIMITS, ...options.global };
-    this.#names = new Map(sources.map((source) => [source.name, source]));
+    checkLeaseTtl(leaseTtlMs);
     this.#prefix = `${testing === undefined ? "pgw" : "pgw-test"}:{${scope}}:`;
     this.#testing = testing;
-    this.#setup = setupText({
-      sources,
-      global: this.global,
-      breaker: { ...BREAKER_DEFAULTS, ...options.breaker },
-      selector: options.selector ?? "health_aware",
-      scheduling: { ...SCHEDULING_DEFAULTS, prefetchMs: REMOTE_PREFETCH_MS, ...scheduling },
-      priceFactors: priceFactors(sources, options.prices, scheduling?.priceWeight),
-      leaseTtlMs: options.leaseTtlMs ?? DEFAULT_LEASE_TTL_MS,
-    });
+    this.#scope = sources === undefined ? null : governedScope({ ...options, sources });
     this.#connection = new RedisConnection(options, "RedisGovernor");
     this.#news = createNews(this.#connection, this.#prefix, (event) => this.#emit(event));
   }
 
+  /** Empty until a client has given its own. */
+  get sources(): readonly SourceConfig[] {
+    return this.#scope?.sources ?? [];
+  }
+
+  get global(): LimitConfig {
+    return this.#scope?.global ?? NO_LIMITS;
+  }
+
+  /** Takes a client's sources and settings, unless it has some. */
+  adopt(settings: GovernedSettings): void {
+    this.#scope ??= governedScope(settings);
+  }
+
   async tick(batch: TickBatch): Promise<TickReply> {
-    refuseUnknownSources(this.scope, this.#names, batch);
+    refuseUnknownSources(this.scope, this.#governed().names, batch);
     this.#news.follow(batch.worker);
     const { reply, events } = readTickAnswer(await this.#run("tick", batchText(batch)));
     for (const event of events) this.#emit(event);
@@ -143,7 +140,15 @@ export class RedisGovernor implements Governor {
     const moment = this.#testing === undefined ? "" : String(this.#testing.nowMs());
     // The key names the slot; all others begin alike.
     const keys = [`${this.#prefix}s`];
-    return String(await this.#connection.run(this.#script, keys, [verb, this.#prefix, this.#setup, input, moment]));
+    return String(
+      await this.#connection.run(this.#script, keys, [verb, this.#prefix, this.#governed().setup, input, moment]),
+    );
+  }
+
+  #governed(): GovernedScope {
+    if (this.#scope !== null) return this.#scope;
+    const remedy = "Give it sources, or give it to a client.";
+    throw new ConfigError([{ key: "RedisGovernor.sources", problem: "are missing", remedy }]);
   }
 
   #emit(event: GovernorEvent): void {
