@@ -48,3 +48,32 @@ export const streamOp = (client) => async () => {
   for await (const event of client.stream({ messages, sampling })) if (event.type === "text-delta") text += event.text;
   if (text.length === 0) throw new Error("empty");
 };
+
+/** What a transport that answers at once answers. */
+export const completion = {
+  content: "x",
+  thinking: "",
+  toolCalls: [],
+  finishReason: "stop",
+  rawFinishReason: "stop",
+  usage: {
+    promptTokens: 1,
+    completionTokens: 1,
+    totalTokens: 2,
+    reasoningTokens: null,
+    cachedPromptTokens: null,
+    source: "measured",
+  },
+  modelReported: "m",
+  statusCode: 200,
+  latencyMs: 1,
+  ttftMs: null,
+};
+
+export const nullTransport = {
+  complete(attempt) {
+    attempt.context.markSent();
+    return Promise.resolve(completion);
+  },
+  close: async () => {},
+};

@@ -37,6 +37,7 @@ const cases = {
   stream: async (context) => (await import("./cases/stream.mjs")).streamCases(context),
   sse: async (context) => (await import("./cases/sse.mjs")).sseCases(context),
   telemetry: async (context) => (await import("./cases/telemetry.mjs")).telemetryCases(context),
+  redis: async (context) => (await import("./cases/redis.mjs")).redisCases(context),
   batch: async (context) => (await import("./cases/batch.mjs")).batchCases(context),
 };
 const chosen = values.only === undefined ? Object.keys(cases) : values.only.split(",");

@@ -31,18 +31,10 @@ export function makeFolder(): { readonly path: string; remove(): void } {
 /** Starts the built command in `folder` with nothing of this environment but what a program needs. */
 export function startCli(
   args: readonly string[],
-  options: {
-    readonly folder: string;
-    readonly env?: Record<string, string>;
-    readonly input?: string;
-    /** Another program than the built command. */
-    readonly program?: string;
-  },
+  options: { readonly folder: string; readonly env?: Record<string, string>; readonly input?: string },
 ): Running {
-  const { program = CLI } = options;
-  if (!existsSync(program))
-    throw new Error(`${program} is missing: \`npm test\` builds it, and so does \`npm run build\``);
-  const child = spawn(process.execPath, [program, ...args], {
+  if (!existsSync(CLI)) throw new Error("dist/cli.js is missing: `npm test` builds it, and so does `npm run build`");
+  const child = spawn(process.execPath, [CLI, ...args], {
     cwd: options.folder,
     env: { PATH: process.env.PATH, HOME: options.folder, TMPDIR: options.folder, ...options.env },
     stdio: ["pipe", "pipe", "pipe"],

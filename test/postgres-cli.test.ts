@@ -10,6 +10,7 @@ import { sampleOpen, sampleRecord } from "../src/testing/contracts/recorder.js";
 import { type SimulatedProvider, startSimulatedProvider } from "../src/testing/provider/server.js";
 import { fakeTerminal, makeFolder, sourceEnv, startCli } from "./cli-harness.js";
 import { createDatabase, onConnection, type TestDatabase } from "./services/database.js";
+import { sharedRedis } from "./services/redis.js";
 import { sharedPostgres } from "./services/shared-postgres.js";
 
 /** Telemetry in PostgreSQL from end to end: environment, file and code; what the commands write, and read back. */
@@ -105,7 +106,12 @@ process:
     expect(wrong.out).toContain("does not begin with postgres:// or postgresql://");
     const idle = await cli(["check", "--json"], { ...fromEnv(), PGW_TELEMETRY_BACKEND: "jsonl" });
     expect(idle.out).toContain("has no effect while PGW_TELEMETRY_BACKEND doesn't name postgres");
-    expect(JSON.parse(idle.out).process.postgresDsn).toMatch(/^….{4}$/);
+    expect(JSON.parse(idle.out).process.postgresDsn).toBe(database.url());
+    const wrongPort = await cli(["check"], {
+      ...fromEnv(),
+      PGW_TELEMETRY_PG_DSN: `postgres://me:${PASSWORD}@h:port/d`,
+    });
+    expect(wrongPort.out).toContain("PGW_TELEMETRY_PG_DSN = postgres://…");
   });
 
   it("keeps a batch's rows, which report, trace, reconcile and prune read back", async () => {
@@ -138,6 +144,25 @@ process:
       `2 rows deleted from ${database.url()}, 1 row kept.`,
     );
     expect(await outcomes()).toEqual(["success"]);
+  });
+
+  it("keeps the rows of all workers of a batch", async () => {
+    const redis = await sharedRedis();
+    if (redis === null) return;
+    const line = (id: number) =>
+      JSON.stringify({
+        custom_id: `l${id}`,
+        method: "POST",
+        url: "/v1/chat/completions",
+        body: { messages: [{ role: "user", content: `${id}` }] },
+      });
+    writeFileSync("in.jsonl", Array.from({ length: 40 }, (_, id) => `${line(id)}\n`).join(""));
+    const backends = { REDIS_URL: `${redis.url}/41`, PGW_LIMITER_BACKEND: "redis", PGW_BREAKER_BACKEND: "redis" };
+    const args = ["batch", "in.jsonl", "-o", "out.jsonl", "--workers", "2", "--quiet"];
+    const { code, stderr } = await startCli(args, { folder: folder.path, env: { ...fromEnv(), ...backends } }).finished;
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    expect(await outcomes()).toEqual(Array(40).fill("success"));
+    expect((await cli(["reconcile", "--db", dsn, "--out", "out.jsonl"])).out).toContain("The books balance.");
   });
 
   it("gives what a dead process left open its row", async () => {

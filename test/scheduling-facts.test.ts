@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { SCHEDULING_FIELDS } from "../src/config/schema-scheduling.js";
-import { BREAKER_DEFAULTS, SCHEDULING_DEFAULTS } from "../src/domain/scope.js";
+import { BREAKER_DEFAULTS, REMOTE_PREFETCH_MS, SCHEDULING_DEFAULTS } from "../src/domain/scope.js";
 
 /** The figures of docs/guide/scheduling.md, held against the constants of the rules. */
 
@@ -81,7 +81,7 @@ test.each([
     "gradient",
     `median of ${rule("gradient")("SAMPLES")} answers, ${rule("gradient")("TOO_SLOW")} times the best; at least ${percent(rule("gradient")("LEAST_SHARE"))} stays`,
   ],
-  ["permits ahead", `${SCHEDULING_DEFAULTS.prefetchMs} in memory`],
+  ["permits ahead", `${SCHEDULING_DEFAULTS.prefetchMs} in memory, ${seconds(REMOTE_PREFETCH_MS)} with Redis`],
   [
     "breaker",
     `${BREAKER_DEFAULTS.failThreshold}, or ${percent(BREAKER_DEFAULTS.failRate)} of at least ${BREAKER_DEFAULTS.minSamples} in ${seconds(BREAKER_DEFAULTS.windowMs)}`,

@@ -10,36 +10,8 @@ import {
   timeout,
   wrap,
 } from "cockatiel";
-import { governedClient } from "../gateway.mjs";
+import { completion, governedClient, nullTransport } from "../gateway.mjs";
 import { compare, median } from "../measure.mjs";
-
-const completion = {
-  content: "x",
-  thinking: "",
-  toolCalls: [],
-  finishReason: "stop",
-  rawFinishReason: "stop",
-  usage: {
-    promptTokens: 1,
-    completionTokens: 1,
-    totalTokens: 2,
-    reasoningTokens: null,
-    cachedPromptTokens: null,
-    source: "measured",
-  },
-  modelReported: "m",
-  statusCode: 200,
-  latencyMs: 1,
-  ttftMs: null,
-};
-
-const nullTransport = {
-  complete(attempt) {
-    attempt.context.markSent();
-    return Promise.resolve(completion);
-  },
-  close: async () => {},
-};
 
 /** The floor: semaphore + GCRA + breaker + retry loop written by hand for one purpose. */
 function handRolled() {

@@ -6,7 +6,6 @@ import { forkWorkers } from "../batch/workers/worker-process.js";
 import { balanceBooks, batchHooks } from "./batch-telemetry.js";
 import { type ClientRequest, openClient, prepareClient } from "./client.js";
 import { openConfiguration } from "./configuration.js";
-import type { CommandRules } from "./context.js";
 import { CliError } from "./failure.js";
 import { printable } from "./terminal.js";
 
@@ -24,7 +23,6 @@ export interface CallerRequest extends Omit<ClientRequest, "batch"> {
   readonly outPath: string;
   readonly concurrency?: number;
   readonly workers?: number;
-  readonly rules: CommandRules;
 }
 
 const NOT_SHARED =
@@ -48,10 +46,10 @@ function callerInProcess(request: CallerRequest): BatchCaller {
 }
 
 function callerWithWorkers(request: CallerRequest, workers: number): BatchCaller {
-  const { note, rules } = request;
+  const { note } = request;
   // Before anything else is said of the configuration: what is wrong with its sources is another matter.
   const { settings } = openConfiguration(request, request.terminal.env).inspectProcess();
-  if (!rules.sharesLimits(settings)) throw new CliError(NOT_SHARED);
+  if (settings.limiterBackend !== "redis") throw new CliError(NOT_SHARED);
   const { options, runtime, models, defaultConcurrency, store } = prepareClient({ ...request, batch: true });
   const { scope } = options;
   const { config, env, db } = request;

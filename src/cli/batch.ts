@@ -4,7 +4,7 @@ import type { BatchOptions, BatchProgress, BatchSummary } from "../batch/types.j
 import type { Runtime } from "../ports/runtime.js";
 import { CONFIG_OPTION, ENV_OPTION, parseCount, parseDurationMs } from "./arguments.js";
 import { progressBlock, progressLine, type RunFiles, summaryJson, summaryLines } from "./batch-view.js";
-import { COMMAND_RULES, type CommandContext } from "./context.js";
+import type { CommandContext } from "./context.js";
 import { CliError } from "./failure.js";
 import { type LiveView, startLiveView } from "./live-view.js";
 import { styleOf, type Terminal } from "./terminal.js";
@@ -104,11 +104,10 @@ function engineOptions(flags: BatchFlags): Partial<BatchOptions> {
   };
 }
 
-async function batch(inPath: string, flags: BatchFlags, context: CommandContext): Promise<number> {
-  const { terminal, rules = COMMAND_RULES } = context;
+async function batch(inPath: string, flags: BatchFlags, terminal: Terminal): Promise<number> {
   const [{ openCaller }, { runBatch }] = await Promise.all([import("./batch-caller.js"), import("../batch/engine.js")]);
   const screen = batchScreen(terminal, createSystemRuntime(), flags.quiet === true);
-  const caller = openCaller({ ...flags, outPath: flags.out, terminal, rules, note: screen.note });
+  const caller = openCaller({ ...flags, outPath: flags.out, terminal, note: screen.note });
   const stop = listenForStop(terminal, screen.note);
   let summary: BatchSummary;
   try {
@@ -167,6 +166,6 @@ export function registerBatch(program: Command, context: CommandContext): void {
     .option("--json", "print the summary as JSON")
     .addHelpText("after", EXAMPLES)
     .action(async (inPath: string, flags: BatchFlags) => {
-      context.exitCode = await batch(inPath, flags, context);
+      context.exitCode = await batch(inPath, flags, context.terminal);
     });
 }

@@ -17,7 +17,11 @@ export async function checkRedis({ scopes }: CheckReport): Promise<CheckedRedis 
   // REDIS_URL may be another program's, in another form; where it is used, that is reported as a problem.
   if (settings === undefined || url === undefined || "problem" in readRedisUrl(url)) return null;
   const caching = scopes.filter(({ cache, embedding }) => embedding === null && cache.backend === "redis");
-  const usedFor = caching.map(({ config }) => `the answer cache of scope ${config.scope}`);
+  const governed = settings.limiterBackend === "redis" ? scopes : [];
+  const usedFor = [
+    ...governed.map(({ config }) => `limits and breakers of scope ${config.scope}`),
+    ...caching.map(({ config }) => `the answer cache of scope ${config.scope}`),
+  ];
   return { ...(await healthOf(url, settings.redisTimeoutMs)), usedFor };
 }
 

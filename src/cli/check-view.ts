@@ -2,7 +2,6 @@ import type { Field } from "../config/field.js";
 import type { ConfigNote } from "../config/invariants.js";
 import { SCHEDULING_FIELDS } from "../config/schema-scheduling.js";
 import type { EmbeddingConfig } from "../domain/embedding.js";
-import { shownDsn } from "../domain/postgres-dsn.js";
 import type { SchedulingConfig } from "../domain/scope.js";
 import type { LimitConfig, SourceConfig } from "../domain/source.js";
 import { planThinking } from "../domain/thinking.js";
@@ -37,7 +36,7 @@ function telemetryLine({ scopes, sqlite }: CheckReport): string {
   if (settings === undefined || backends.length === 0) return "Telemetry: none";
   const stores = backends.map((backend) => {
     if (backend === "jsonl") return `JSONL at ${printable(settings.jsonlPath)}`;
-    if (backend === "postgres") return `PostgreSQL at ${printable(shownDsn(settings.postgresDsn?.reveal() ?? ""))}`;
+    if (backend === "postgres") return `PostgreSQL at ${printable(String(settings.postgresDsn))}`;
     if (sqlite.ok) return `SQLite at ${printable(settings.sqlitePath)}`;
     return `SQLite is not available here (${sqlite.reason}), so it falls back to JSONL; ${sqlite.remedy}`;
   });

@@ -3,7 +3,7 @@ import { registerBatch } from "./batch.js";
 import { registerChat } from "./chat.js";
 import { registerCheck } from "./check.js";
 import { registerCompletion } from "./completion.js";
-import type { CommandContext, CommandRules } from "./context.js";
+import type { CommandContext } from "./context.js";
 import { registerDemo } from "./demo.js";
 import { describeFailure, EXIT } from "./failure.js";
 import { registerInit } from "./init.js";
@@ -61,12 +61,8 @@ export function createProgram(context: CommandContext): Command {
 }
 
 /** Runs one command line and answers its exit code; failures are told on stderr, never thrown. */
-export async function runCli(
-  args: readonly string[],
-  terminal: Terminal = processTerminal,
-  rules?: CommandRules,
-): Promise<number> {
-  const context: CommandContext = { terminal, exitCode: EXIT.ok, ...(rules === undefined ? {} : { rules }) };
+export async function runCli(args: readonly string[], terminal: Terminal = processTerminal): Promise<number> {
+  const context: CommandContext = { terminal, exitCode: EXIT.ok };
   const program = createProgram(context);
   try {
     if (args.length === 0) program.outputHelp();

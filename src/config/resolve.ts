@@ -1,5 +1,5 @@
 import type { EmbeddingConfig } from "../domain/embedding.js";
-import type { ScopeConfig, SelectorName } from "../domain/scope.js";
+import { REMOTE_PREFETCH_MS, type ScopeConfig, type SelectorName } from "../domain/scope.js";
 import type { SourceConfig } from "../domain/source.js";
 import { ConfigError, type ConfigProblem } from "../errors.js";
 import { cacheNotes, type ResolvedCache, readCache, requireRedis } from "./cache.js";
@@ -176,12 +176,9 @@ function readLimiterBackend(reader: OptionReader, given: Record<string, unknown>
   return "memory";
 }
 
-/** Where asking costs a round trip, permits are given ahead (spec 10 §2), unless somebody said otherwise. */
-const PREFETCH_MS = 1_000;
-
 function prefetching(config: ScopeConfig, given: unknown): ScopeConfig {
   if (isPlainObject(given) && given.prefetchMs !== undefined) return config;
-  return { ...config, scheduling: { ...config.scheduling, prefetchMs: PREFETCH_MS } };
+  return { ...config, scheduling: { ...config.scheduling, prefetchMs: REMOTE_PREFETCH_MS } };
 }
 
 function readScope(

@@ -26,9 +26,14 @@ export const SCHEDULING_FIELDS: Fields<SchedulingConfig> = {
     "How much a source's price counts against its speed: 0 = not at all, 1 = as much; needs a price table",
     { max: 1_000 },
   ),
-  prefetchMs: duration("PREFETCH_S", DEFAULTS.prefetchMs, "How long before its start a call may be given its permit", {
-    max: 10_000,
-  }),
+  prefetchMs: duration(
+    "PREFETCH_S",
+    DEFAULTS.prefetchMs,
+    "How long before its start a call may be given its permit; 1 by default with limits in Redis",
+    {
+      max: 10_000,
+    },
+  ),
   headers: flag(
     "HEADERS",
     DEFAULTS.headers,

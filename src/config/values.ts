@@ -1,4 +1,4 @@
-import { dsnProblem } from "../domain/postgres-dsn.js";
+import { dsnProblem, isPostgresDsn, shownDsn } from "../domain/postgres-dsn.js";
 import { REDIS_URL_FORM } from "../domain/redis-address.js";
 import { hideValues, maskSecret, Secret } from "../domain/secret.js";
 import type { Field } from "./field.js";
@@ -114,7 +114,7 @@ function checkDsn(value: unknown): Checked {
   if (typeof text !== "string") return { problem: "is not a text" };
   if (CONTROL.test(text)) return { problem: "has a line end or another control character" };
   const problem = dsnProblem(text);
-  return problem === null ? { value: new Secret(text.trim()) } : { problem };
+  return problem === null ? { value: new Secret(text.trim(), shownDsn(text)) } : { problem };
 }
 
 /** Whether it is an address is asked where it is used: REDIS_URL may be meant for another program (cache.ts). */
@@ -240,6 +240,8 @@ const KEY_LIKE = /(^|[^a-z])(sk|pk|rk|key|token|bearer|basic)[-_ ]\S{4,}|^[A-Za-
 /** How a given value is shown: never a secret, nor what might be one that landed under a wrong name. */
 export function showValue(field: Field, value: unknown): string {
   if (value instanceof Secret) return value.toString();
+  // Its end may be a password: the place alone is shown.
+  if (field.kind === "dsn" && typeof value === "string" && isPostgresDsn(value.trim())) return shownDsn(value);
   if (typeof value === "number" && field.secret) return maskSecret(String(value));
   if (typeof value !== "string") return showOther(value);
   if (value.trim() === "") return '""';

@@ -92,7 +92,7 @@ function admitLine(desk: Desk, wants: readonly Want[]): (Grant | Refusal)[] {
     if ("leaseId" in answer) {
       if ("kind" in answer && holdsBack(answer, want)) heldBack.set(key, answer);
       answers[position] = answer;
-      line.splice(at, 1);
+      leaveLine(line, at);
       continue;
     }
     let choice = answer;
@@ -105,9 +105,15 @@ function admitLine(desk: Desk, wants: readonly Want[]): (Grant | Refusal)[] {
     }
     noteClass(state, line, wants, want, lower > 0 || passesClass(desk, want));
     answers[position] = book(desk, want, choice);
-    line.splice(at, 1);
+    leaveLine(line, at);
   }
   return answers;
+}
+
+/** Nearly always the first one. */
+function leaveLine(line: number[], at: number): void {
+  if (at === 0) line.shift();
+  else line.splice(at, 1);
 }
 
 /** Size matching chose; how the other candidates stood is only told. */

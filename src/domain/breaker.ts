@@ -187,7 +187,7 @@ export function trip(
   payBackTrips(b, nowMs);
   if (!isPanic || b.trips === 0) b.trips += 1;
   b.dead = false;
-  enterOpen(b, nowMs, nowMs + openTimeMs(config, b.trips, random));
+  enterOpen(b, nowMs + openTimeMs(config, b.trips, random));
 }
 
 /** Forces the breaker open for a source that won't recover by retrying; `recheckMs` is the moment the other side named. */
@@ -197,13 +197,12 @@ export function forceOpen(b: BreakerRecord, nowMs: number, recheckMs: number | u
   b.dead = true;
   let waitMs = DEAD_BASE_MS;
   for (let n = 1; n < b.deadInARow && waitMs < DEAD_MAX_MS; n += 1) waitMs *= 2;
-  enterOpen(b, nowMs, nowMs + Math.min(DEAD_MAX_MS, recheckMs ?? waitMs));
+  enterOpen(b, nowMs + Math.min(DEAD_MAX_MS, recheckMs ?? waitMs));
 }
 
-function enterOpen(b: BreakerRecord, nowMs: number, untilMs: number): void {
+function enterOpen(b: BreakerRecord, untilMs: number): void {
   b.state = "open";
-  // By the store's clock: a store that was emptied starts no epoch that was there before.
-  b.epoch = Math.max(b.epoch + 1, Math.floor(nowMs));
+  b.epoch += 1;
   b.openUntilMs = untilMs;
   b.probeLease = "";
   b.probesLeft = 1;

@@ -105,6 +105,9 @@ export const CACHE_DEFAULTS: CacheConfig = {
   coalesce: false,
 };
 
+/** `prefetchMs` where asking costs a round trip, unless somebody said otherwise (spec 10 §2). */
+export const REMOTE_PREFETCH_MS = 1_000;
+
 export const SCHEDULING_DEFAULTS: SchedulingConfig = {
   prefetchMs: 0,
   pacer: true,

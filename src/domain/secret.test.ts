@@ -27,3 +27,9 @@ test("a secret never prints itself, whichever way it is looked at", () => {
   expect(inspect(secret)).toBe("Secret(sk-…cdef)");
   expect(secret.reveal()).toBe(value);
 });
+
+test("a secret with a part that people may see shows that", () => {
+  const secret = new Secret("postgres://me:0123456789@h/d", "postgres://me@h/d");
+  const looks = [String(secret), JSON.parse(JSON.stringify(secret)), inspect(secret)];
+  expect(looks).toEqual(["postgres://me@h/d", "postgres://me@h/d", "Secret(postgres://me@h/d)"]);
+});

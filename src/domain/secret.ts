@@ -21,9 +21,12 @@ export function showWord(text: string): string {
 /** A value that never prints itself: logs, JSON and `util.inspect` show the masked form. */
 export class Secret {
   readonly #value: string;
+  readonly #shown: string;
 
-  constructor(value: string) {
+  /** `shown`: what people may see of it, where that is more telling than the mask. */
+  constructor(value: string, shown = maskSecret(value)) {
     this.#value = value;
+    this.#shown = shown;
   }
 
   /** The real value; call it only where the value leaves for its owner (the Authorization header). */
@@ -32,15 +35,15 @@ export class Secret {
   }
 
   toString(): string {
-    return maskSecret(this.#value);
+    return this.#shown;
   }
 
   toJSON(): string {
-    return maskSecret(this.#value);
+    return this.#shown;
   }
 
   [INSPECT](): string {
-    return `Secret(${maskSecret(this.#value)})`;
+    return `Secret(${this.#shown})`;
   }
 }
 

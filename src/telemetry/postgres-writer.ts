@@ -22,7 +22,7 @@ interface Rendered {
 }
 
 /** Much text in one statement is a long wait for those behind it, and memory on both sides. */
-const MAX_BATCH_UNITS = 4_000_000;
+const MAX_BATCH_UNITS = 1_000_000;
 
 /** Puts batches into the two tables; what it learnt of them is forgotten when a statement says otherwise. */
 export class PostgresWriter {

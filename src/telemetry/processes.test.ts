@@ -238,6 +238,26 @@ describe.skipIf(!sqliteAvailable().ok)("the end of a process", () => {
   });
 });
 
+describe("the end of a process with PostgreSQL", () => {
+  const main = (name: string, dsn: string) =>
+    script(
+      name,
+      `import { PostgresRecorder } from "./postgres.js";
+       const recorder = new PostgresRecorder(${JSON.stringify(dsn)});
+       recorder.open(${JSON.stringify(sampleOpen(1))}, false);`,
+    );
+
+  test.skipIf(server === null)("waits for queued rows, and an idle recorder doesn't delay it", async () => {
+    const dsn = await placeOf("postgres");
+    execFileSync(process.execPath, [main("queued", dsn)], { timeout: 8_000 });
+    expect(await database?.sql("SELECT count(*) FROM open_attempts")).toEqual([{ count: "1" }]);
+  });
+
+  test("doesn't wait for a database that is away", () => {
+    execFileSync(process.execPath, [main("away", "postgres://me@127.0.0.1:1/db")], { timeout: 8_000 });
+  });
+});
+
 describe("without the package pg", () => {
   test("importing and constructing go well, and one warning names the command that installs it", () => {
     const alone = mkdtempSync(join(folder, "alone-"));

@@ -60,17 +60,23 @@ describe.skipIf(shared === null)("answers are shared through Redis", () => {
       const file = join(folder.path, "polygateway.yaml");
       const source = `{ name: acme_1, baseUrl: "${provider.baseUrl}", apiKey: none, model: m }`;
       const lines = [
-        'process: { redisUrl: "${REDIS_URL}", redisTimeoutMs: 500 }',
+        "process: { redisUrlFile: redis.url, redisTimeoutMs: 500 }",
         "scopes:",
         `  LLM: { sources: [${source}], cache: { backend: redis, namespace: ${namespace} } }`,
       ];
       writeFileSync(file, `${lines.join("\n")}\n`);
-      const env = environment({ REDIS_URL: url, LLM__CACHE__BACKEND: "redis", LLM__CACHE__NAMESPACE: namespace });
+      const urlFile = join(folder.path, "redis.url");
+      writeFileSync(urlFile, `${url}\n`);
+      const env = environment({
+        REDIS_URL_FILE: urlFile,
+        LLM__CACHE__BACKEND: "redis",
+        LLM__CACHE__NAMESPACE: namespace,
+      });
       expect(
         await hits([
           new GatewayClient(options({ redis: { url }, cache: { backend: "redis", namespace } })),
           GatewayClient.fromEnv("LLM", { env }),
-          GatewayClient.fromConfig(file, "LLM", { env: { REDIS_URL: url } }),
+          GatewayClient.fromConfig(file, "LLM", { env: {} }),
         ]),
       ).toEqual([false, true, true]);
     } finally {

@@ -20,6 +20,8 @@ function envOf(scope: string, baseUrl: string, limits: Record<string, string>): 
     PGW_LIMITER_BACKEND: "redis",
     PGW_BREAKER_BACKEND: "redis",
     REDIS_URL: shared!.url,
+    // The machine may be busy.
+    PGW_REDIS_TIMEOUT_S: "5",
   };
 }
 

@@ -1,4 +1,5 @@
 import { afterAll, describe, expect, test } from "vitest";
+import { LAYOUT_VERSION } from "../../src/backends/redis/script/layout.js";
 import { GovernanceBackendError } from "../../src/errors.js";
 import type { Grant } from "../../src/ports/governor.js";
 import { isRefusal, settleOf } from "../../src/testing/contracts/governor/bench.js";
@@ -85,6 +86,26 @@ describe.skipIf(redis === null)("replies that get lost", () => {
     const settled = await witness.source("s");
     expect((await eventually(() => behind.tick({ settles: [settle] }))).applied).toEqual([false]);
     expect((await witness.source("s")).tokensUsed).toBeLessThanOrEqual(settled.tokensUsed);
+  });
+
+  test("news is heard again however often the connection is cut, and no cut ends the process", async () => {
+    const proxy = await startTcpProxy(redis!.port);
+    open.push({ close: () => proxy.close() });
+    const group = fleet({ timeoutMs: 5_000 });
+    const behind = group.worker({ url: `redis://127.0.0.1:${proxy.port}` });
+    const other = group.worker({ url: redis!.url });
+    await behind.tick({});
+    // Right after a reconnection the client subscribes: that is what a cut must not turn into an end of the process.
+    for (let n = 0; n < 60; n += 1) {
+      const { accepted } = proxy;
+      proxy.cut();
+      for (let turn = 0; turn < 200 && proxy.accepted === accepted; turn += 1) await new Promise(setImmediate);
+      await new Promise((resolve) => setTimeout(resolve, n % 10));
+    }
+    await eventually(async () => {
+      await other.settle(await other.granted("a"), "dead", { retryAfterMs: 1 });
+      expect(behind.events).toContainEqual(expect.objectContaining({ type: "state", source: "a" }));
+    });
   });
 
   test("connections that are cut all the time: every permit is charged once", async () => {
@@ -241,7 +262,9 @@ describe.skipIf(redis === null)("a server with troubles", () => {
       expect(Math.min(...counted, ...Object.values(budgets!))).toBeGreaterThanOrEqual(0);
     }
     const keys = (await server.command("KEYS", "*")) as string[];
-    expect(keys.toSorted()).toEqual(["est", "g", "l", "l:s", "l:t", "s", "w"].map((name) => group.key(name)));
+    expect(keys.toSorted()).toEqual(
+      ["est", "g", "l", "l:s", "l:t", `s${LAYOUT_VERSION}`, "w"].map((name) => group.key(name)),
+    );
     for (const key of keys) {
       expect(Number(await server.command("PTTL", key)), key).toBeGreaterThan(0);
       await server.command("PERSIST", key);

@@ -1,5 +1,12 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, describe, expect, test } from "vitest";
+import { batchText, setupText } from "../../src/backends/redis/governor-messages.js";
 import { LAYOUT_VERSION } from "../../src/backends/redis/script/layout.js";
+import { TICK_SCRIPT } from "../../src/backends/redis/tick-script.js";
+import { BREAKER_DEFAULTS, SCHEDULING_DEFAULTS } from "../../src/domain/scope.js";
+import { NO_LIMITS } from "../../src/domain/source.js";
+import type { TickBatch } from "../../src/ports/governor.js";
+import { settleOf, sourceConfig } from "../../src/testing/contracts/governor/bench.js";
 import { sharedRedis } from "../services/redis.js";
 import { Fleet, type FleetOptions } from "./fleet.js";
 
@@ -80,23 +87,51 @@ describe.skipIf(redis === null)("what somebody else wrote into a scope's keys", 
     });
   });
 
-  test.each(["renew", "settle", "want"] as const)("a %s that meets it writes nothing in part", async (door) => {
-    const group = fleet({ sources: SOURCES });
-    const worker = group.worker();
-    const held = await worker.granted("s");
-    await put(group.key("l:s"), "string");
-    // Straight to the script: without the repair that would follow.
-    const before = await Promise.all([STATE, "g", "l"].map((key) => redis!.command("DUMP", group.key(key))));
-    const events: unknown[] = [];
-    worker.governor.onEvent((event) => events.push(event));
-    if (door === "renew") expect(await worker.renew(held)).toEqual([true]);
-    else if (door === "settle") expect(await worker.settle(held)).toBe(true);
-    else await worker.granted("s");
-    expect(before.every((text) => text !== null)).toBe(true);
-    expect(events).toContainEqual({ type: "capacity", source: "*" });
-    // The permit that was held before still counts, exactly once.
-    expect(await worker.inflight("s")).toBe(door === "settle" ? 0 : door === "renew" ? 1 : 2);
-  });
+  /** What the governor sends, without the repair that follows where it fails. */
+  async function bare(group: Fleet, batch: Partial<TickBatch>): Promise<unknown> {
+    const setup = setupText({
+      sources: [sourceConfig("s", SOURCES.s)],
+      global: NO_LIMITS,
+      breaker: BREAKER_DEFAULTS,
+      selector: "health_aware",
+      scheduling: { ...SCHEDULING_DEFAULTS, prefetchMs: 1_000 },
+      leaseTtlMs: 1_000,
+    });
+    const text = batchText({ worker: "bare", seed: 1, settles: [], verdicts: [], renew: [], wants: [], ...batch });
+    return redis!.command("EVAL", TICK_SCRIPT, 1, group.key("s"), "tick", group.key(""), setup, text, "");
+  }
+
+  test.each(["renew", "settle", "want", "reclaim"] as const)(
+    "a %s that fails over it has written nothing",
+    async (door) => {
+      const group = fleet({ sources: SOURCES, leaseTtlMs: 1_000 });
+      const worker = group.worker();
+      const held = await worker.granted("s", { retry: true });
+      const wants = [worker.newWant("s")];
+      await put(group.key("l:s"), "string");
+      if (door === "reclaim") await sleep(1_100);
+      const dumps = () => Promise.all(KEYS.map((key) => redis!.command("DEBUG", "DIGEST-VALUE", group.key(key))));
+      const before = await dumps();
+      const batch = {
+        renew: { renew: [held.leaseId] },
+        settle: { settles: [settleOf(held, "success")] },
+        want: { wants },
+        reclaim: {},
+      }[door];
+      await expect(bare(group, batch)).rejects.toThrow("WRONGTYPE");
+      expect(await dumps()).toEqual(before);
+      // With the repair it takes effect, once.
+      const { applied, grants } = await worker.tick(batch);
+      expect([applied.length, grants.length]).toEqual([
+        Number(door === "renew" || door === "settle"),
+        Number(door === "want"),
+      ]);
+      expect(worker.events).toContainEqual({ type: "capacity", source: "*" });
+      expect(await worker.inflight("s")).toBe({ renew: 1, settle: 0, want: 2, reclaim: 0 }[door]);
+      const { budgets } = await worker.governor.snapshot();
+      expect(budgets?.retriesInFlight).toBe(door === "renew" || door === "want" ? 1 : 0);
+    },
+  );
 
   describe.each([
     [STATE, "s"],
@@ -145,7 +180,7 @@ describe.skipIf(redis === null)("what somebody else wrote into a scope's keys", 
     for (const key of ["l", "l:s"]) await redis!.command("ZADD", group.key(key), "inf", "for-ever");
     const { waitHintMs } = await worker.refused("s");
     expect(waitHintMs).toBeLessThanOrEqual(1_000);
-    await new Promise((resolve) => setTimeout(resolve, 1_100));
+    await sleep(1_100);
     await worker.granted("s");
   });
 });

@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
+import { existsSync, readFileSync } from "node:fs";
 import { type AddressInfo, createServer } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 
@@ -35,13 +36,18 @@ export function startServer(program: string, args: readonly string[], owner: num
   return child;
 }
 
-/** A process that has ended but that nobody has asked for its end is not running. */
+/** A process that has ended but whose end nobody has asked for (a container without an init) is not running. */
 export function isRunning(pid: number): boolean {
   try {
     process.kill(pid, 0);
-    return true;
   } catch {
     return false;
+  }
+  try {
+    return !/\) Z /.test(readFileSync(`/proc/${pid}/stat`, "utf8"));
+  } catch {
+    // Not on Linux, or gone in between: the signal decides.
+    return existsSync("/proc/self") ? existsSync(`/proc/${pid}`) : true;
   }
 }
 

@@ -1,61 +1,40 @@
 import { execFileSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
-import { join } from "node:path";
-import { fileURLToPath } from "node:url";
-import { build } from "tsdown";
-import { afterAll, beforeAll } from "vitest";
+import { afterAll, beforeAll, beforeEach } from "vitest";
 import type { Running } from "../cli-harness.js";
+import { type RedisServer, sharedRedis, startRedis } from "../services/redis.js";
 import { type ProviderBench, useProviderBench } from "./provider-bench.js";
 
-/**
- * Batches with several workers, as real processes against a simulated provider.
- *
- * Their limits are not shared: the command is built once more with a rule that allows it, which no user has. With limits
- * in Redis, `program` is the built command itself and `env` names the server; nothing else changes.
- */
+/** Batches with several workers: real processes, a simulated provider, and limits in a Redis of the test's own. */
 export interface WorkersBench extends ProviderBench {
+  /** `batch in.jsonl -o out.jsonl --workers 2 --json` with these further arguments. */
   startWorkers(args?: readonly string[], env?: Record<string, string>): Running;
 }
 
-/** Where limits are shared, the permits of a killed worker come back after this. */
-const LEASES = { PGW_LEASE_TTL_S: "3" };
-const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+/** false: no Redis can be started here; the reason is printed, and in CI it is an error. */
+export const workersCanRun = async (): Promise<boolean> => (await sharedRedis()) !== null;
 
 export function useWorkersBench(): WorkersBench {
-  let folder = "";
-  const program = useProgram();
+  let redis: RedisServer;
+  beforeAll(async () => {
+    redis = await startRedis();
+  });
+  beforeEach(() => redis.flush());
+  afterAll(() => redis?.stop());
   const bench = useProviderBench();
-
-  function useProgram(): () => string {
-    beforeAll(async () => {
-      const cache = join(ROOT, "node_modules", ".cache");
-      mkdirSync(cache, { recursive: true });
-      folder = mkdtempSync(join(cache, "pgw-workers-"));
-      await build({
-        config: false,
-        cwd: ROOT,
-        outDir: folder,
-        entry: {
-          cli: "test/support-batch/workers-cli.ts",
-          "batch-worker": "src/cli/batch-worker.ts",
-          "sqlite-worker": "src/telemetry/sqlite-worker.js",
-        },
-        format: "esm",
-        platform: "node",
-        target: "node20",
-        dts: false,
-        fixedExtension: false,
-        logLevel: "silent",
-      });
-    });
-    afterAll(() => rmSync(folder, { recursive: true, force: true }));
-    return () => join(folder, "cli.js");
-  }
 
   return Object.assign(Object.create(bench) as ProviderBench, {
     startWorkers(args: readonly string[] = [], env: Record<string, string> = bench.env): Running {
+      const shared = {
+        REDIS_URL: redis.url,
+        PGW_LIMITER_BACKEND: "redis",
+        PGW_BREAKER_BACKEND: "redis",
+        // The machine may be busy with other tests.
+        PGW_REDIS_TIMEOUT_S: "2",
+        // So long the permits of a killed worker are held.
+        PGW_LEASE_TTL_S: "3",
+      };
       const command = ["batch", "in.jsonl", "-o", "out.jsonl", "--workers", "2", "--json", ...args];
-      return bench.workspace.start(command, { ...env, ...LEASES }, undefined, program());
+      return bench.workspace.start(command, { ...shared, ...env });
     },
   });
 }

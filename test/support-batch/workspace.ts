@@ -7,8 +7,7 @@ export interface Workspace {
   readonly folder: string;
   path(name: string): string;
   write(name: string, content: string | Buffer): string;
-  /** `program`: another one than the built command. */
-  start(args: readonly string[], env?: Record<string, string>, input?: string, program?: string): Running;
+  start(args: readonly string[], env?: Record<string, string>, input?: string): Running;
   run(args: readonly string[], env?: Record<string, string>, input?: string): Promise<Finished>;
   close(): Promise<void>;
 }
@@ -18,12 +17,11 @@ export function openWorkspace(): Workspace {
   const started = new Set<Running>();
   const path = (name: string): string => join(folder, name);
 
-  function start(args: readonly string[], env?: Record<string, string>, input?: string, program?: string): Running {
+  function start(args: readonly string[], env?: Record<string, string>, input?: string): Running {
     const running = startCli(args, {
       folder,
       ...(env === undefined ? {} : { env }),
       ...(input === undefined ? {} : { input }),
-      ...(program === undefined ? {} : { program }),
     });
     started.add(running);
     void running.finished.then(() => started.delete(running));

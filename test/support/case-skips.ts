@@ -4,7 +4,6 @@ const LATER: Readonly<Record<string, string>> = {
     "sv-commit-late sv-content-length-bytes sv-embed-base64-default sv-empty-stream-error " +
     "sv-index-ids-normalised sv-midstream-error-frame sv-nulls-omitted sv-preserve-400 sv-retry-headers " +
     "sv-unknown-params sv-usage-asked sv-usage-asked-missing sv-usage-gate",
-  "the shared stores": "rl-block-zero rl-lua-nil rl-no-ttl",
 };
 
 /** Record id → what it waits for. */
@@ -15,4 +14,5 @@ export const skippedCases: ReadonlyMap<string, string> = new Map(
 /** Records that need a service of the tests, by the file that plays them. */
 export const playedElsewhere: Readonly<Record<string, readonly string[]>> = {
   "test/redis/store-cases.test.ts": ["rl-crossslot", "rl-noscript", "rl-pending-forever", "rl-resend-twice"],
+  "test/redis/governor-cases.test.ts": ["rl-block-zero", "rl-lua-nil", "rl-no-ttl"],
 };

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import type { ScopeSetup } from "../../domain/scope-state.js";
 import type { SourceConfig } from "../../domain/source.js";
 import type { GovernorEvent, Grant, Passed, Refusal, SourceSnapshot, TickBatch, TickReply } from "../../domain/tick.js";
@@ -22,9 +23,18 @@ const RULE_FIELDS = [
   "ttftTimeoutMs",
 ] as const satisfies readonly (keyof SourceConfig)[];
 
+const LIMIT_FIELDS = ["maxConcurrency", "rpm", "tpm"] as const;
+
+/** The same for processes of the same limits. */
+function limitsIdOf({ global, sources }: ScopeSetup): string {
+  const limits = sources.map((source) => [source.name, ...LIMIT_FIELDS.map((field) => source[field])].join());
+  const all = [LIMIT_FIELDS.map((field) => global[field]).join(), ...limits.toSorted()].join("\n");
+  return createHash("sha1").update(all).digest("base64url").slice(0, 12);
+}
+
 export function setupText(setup: ScopeSetup): string {
   const sources = setup.sources.map((source) => Object.fromEntries(RULE_FIELDS.map((field) => [field, source[field]])));
-  return JSON.stringify({ ...setup, sources }, withoutNothing);
+  return JSON.stringify({ ...setup, sources, limitsId: limitsIdOf(setup) }, withoutNothing);
 }
 
 export function batchText(batch: TickBatch): string {

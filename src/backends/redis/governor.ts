@@ -2,6 +2,7 @@ import { priceFactors } from "../../domain/price-factors.js";
 import {
   BREAKER_DEFAULTS,
   type BreakerConfig,
+  REMOTE_PREFETCH_MS,
   SCHEDULING_DEFAULTS,
   type SchedulingConfig,
   type SelectorName,
@@ -37,8 +38,6 @@ export interface RedisGovernorTesting {
 }
 
 const DEFAULT_LEASE_TTL_MS = 30_000;
-/** A round trip saved is worth a permit given ahead (spec 10 §2). */
-const PREFETCH_MS = 1_000;
 /** A tick that failed so read something that it could not make sense of. */
 const OVER_THE_STATE: ReadonlySet<RedisFailureKind> = new Set(["wrongtype", "script"]);
 
@@ -76,7 +75,7 @@ export class RedisGovernor implements Governor {
       global: this.global,
       breaker: { ...BREAKER_DEFAULTS, ...options.breaker },
       selector: options.selector ?? "health_aware",
-      scheduling: { ...SCHEDULING_DEFAULTS, prefetchMs: PREFETCH_MS, ...scheduling },
+      scheduling: { ...SCHEDULING_DEFAULTS, prefetchMs: REMOTE_PREFETCH_MS, ...scheduling },
       priceFactors: priceFactors(sources, options.prices, scheduling?.priceWeight),
       leaseTtlMs: options.leaseTtlMs ?? DEFAULT_LEASE_TTL_MS,
     });

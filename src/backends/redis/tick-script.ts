@@ -1473,7 +1473,7 @@ end,
 ["domain.scheduling.first-token"] = function(...) 
 local ____exports = {}
 local LEAST_DUE_MS = 3000
-local DUE_FACTOR = 5
+local DUE_FACTOR = 4.7
 local LEAST_HEDGE_MS = 1000
 local HEDGE_FACTOR = 2.2
 function ____exports.firstTokenDueMs(facts)
@@ -2506,16 +2506,12 @@ end
 b.dead = false
 enterOpen(
 b,
-nowMs,
 nowMs + ____exports.openTimeMs(config, b.trips, random)
 )
 end
-function enterOpen(b, nowMs, untilMs)
+function enterOpen(b, untilMs)
 b.state = "open"
-b.epoch = math.max(
-b.epoch + 1,
-math.floor(nowMs)
-)
+b.epoch = b.epoch + 1
 b.openUntilMs = untilMs
 b.probeLease = ""
 b.probesLeft = 1
@@ -2706,7 +2702,6 @@ end
 end
 enterOpen(
 b,
-nowMs,
 nowMs + math.min(DEAD_MAX_MS, recheckMs or waitMs)
 )
 end
@@ -3684,7 +3679,7 @@ local __TS__ObjectAssign = ____lualib.__TS__ObjectAssign
 local __TS__ArrayFilter = ____lualib.__TS__ArrayFilter
 local __TS__Iterator = ____lualib.__TS__Iterator
 local ____exports = {}
-local admitOne, admitLine, matchedChoice, grantOf, answerOf, holdsBack, passesClass, decide, isHopeless, decideHedge, hasRoomForHedge, yieldMs, book, HEDGE_WAIT_MS, HEDGE_USED_SHARE, BUDGET_RECHECK_MS, YIELD_RECHECK_MS, LEAST_YIELD_MS
+local admitOne, admitLine, leaveLine, matchedChoice, grantOf, answerOf, holdsBack, passesClass, decide, isHopeless, decideHedge, hasRoomForHedge, yieldMs, book, HEDGE_WAIT_MS, HEDGE_USED_SHARE, BUDGET_RECHECK_MS, YIELD_RECHECK_MS, LEAST_YIELD_MS
 local ____grant_2Ejs = require("domain.grant")
 local grantTo = ____grant_2Ejs.grantTo
 local ____refusal_2Ejs = require("domain.refusal")
@@ -3771,7 +3766,7 @@ if answer.kind ~= nil and holdsBack(answer, want) then
 heldBack:set(key, answer)
 end
 answers[position + 1] = answer
-__TS__ArraySplice(line, at, 1)
+leaveLine(line, at)
 __continue10 = true
 break
 end
@@ -3804,7 +3799,7 @@ want,
 lower > 0 or passesClass(desk, want)
 )
 answers[position + 1] = book(desk, want, choice)
-__TS__ArraySplice(line, at, 1)
+leaveLine(line, at)
 __continue10 = true
 until true
 if not __continue10 then
@@ -3813,6 +3808,13 @@ end
 end
 end
 return answers
+end
+function leaveLine(line, at)
+if at == 0 then
+table.remove(line, 1)
+else
+__TS__ArraySplice(line, at, 1)
+end
 end
 function matchedChoice(____bindingPattern0, want, chosen)
 local clock
@@ -4937,6 +4939,8 @@ ____exports.WORKERS_KEY = "w"
 ____exports.SIZES_KEY = "est"
 ____exports.SCOPE_FIELD = "*"
 ____exports.CLOCK_FIELD = "@"
+____exports.LIMITS_FIELD = "~"
+____exports.LIMITS_ID_FIELD = "~~"
 function ____exports.sourceLeasesKey(source)
 return (____exports.LEASES_KEY .. ":") .. source
 end
@@ -5224,10 +5228,14 @@ local ____exports = {}
 local dropOtherType, dropFields, unpacked, stateCheck, isPacked, isLike, startsLike, isLease, reviseLeases, SIZE_TYPES
 local ____scope_2Dstate_2Ejs = require("domain.scope-state")
 local newScopeState = ____scope_2Dstate_2Ejs.newScopeState
+local ____common_2Dlimits_2Ejs = require("common-limits")
+local areLimits = ____common_2Dlimits_2Ejs.areLimits
 local ____keys_2Ejs = require("keys")
 local CLOCK_FIELD = ____keys_2Ejs.CLOCK_FIELD
 local GRANTS_KEY = ____keys_2Ejs.GRANTS_KEY
 local LEASES_KEY = ____keys_2Ejs.LEASES_KEY
+local LIMITS_FIELD = ____keys_2Ejs.LIMITS_FIELD
+local LIMITS_ID_FIELD = ____keys_2Ejs.LIMITS_ID_FIELD
 local SCOPE_FIELD = ____keys_2Ejs.SCOPE_FIELD
 local SIZES_KEY = ____keys_2Ejs.SIZES_KEY
 local STATE_KEY = ____keys_2Ejs.STATE_KEY
@@ -5300,6 +5308,12 @@ function(model) return sizes:bookOf(model) end
 return function(field, values)
 if field == CLOCK_FIELD then
 return true
+end
+if field == LIMITS_ID_FIELD then
+return isLike(values, {"string", "number"})
+end
+if field == LIMITS_FIELD then
+return areLimits(values)
 end
 if field == SCOPE_FIELD then
 return isPacked(
@@ -5485,6 +5499,126 @@ SIZE_TYPES = {
 }
 return ____exports
 end,
+["common-limits"] = function(...) 
+local ____lualib = require("lualib_bundle")
+local __TS__ObjectAssign = ____lualib.__TS__ObjectAssign
+local __TS__ArrayMap = ____lualib.__TS__ArrayMap
+local __TS__ArraySome = ____lualib.__TS__ArraySome
+local ____exports = {}
+local knownOf, lower, hasOthers, DIMENSIONS
+local ____pacer_2Ejs = require("domain.scheduling.pacer")
+local lowerLimit = ____pacer_2Ejs.lowerLimit
+local ____keys_2Ejs = require("keys")
+local LIMITS_FIELD = ____keys_2Ejs.LIMITS_FIELD
+local LIMITS_ID_FIELD = ____keys_2Ejs.LIMITS_ID_FIELD
+local SCOPE_FIELD = ____keys_2Ejs.SCOPE_FIELD
+function knownOf(packed, nowMs)
+local known = packed == nil and ({}) or cmsgpack.unpack(packed)
+local valid = {}
+for name in pairs(known) do
+local limits = known[name]
+for ____, dimension in ipairs(DIMENSIONS) do
+if limits[dimension][2] <= nowMs then
+limits[dimension] = {0, 0}
+end
+end
+if __TS__ArraySome(
+DIMENSIONS,
+function(____, dimension) return limits[dimension][1] > 0 end
+) then
+valid[name] = limits
+end
+end
+return valid
+end
+function lower(known, name, own, untilMs)
+local limits = known[name] or ({maxConcurrency = {0, 0}, rpm = {0, 0}, tpm = {0, 0}})
+known[name] = limits
+local differs = false
+local common = {maxConcurrency = 0, rpm = 0, tpm = 0}
+for ____, dimension in ipairs(DIMENSIONS) do
+local lowest = lowerLimit(own[dimension], limits[dimension][1])
+if lowest == own[dimension] and lowest > 0 then
+limits[dimension] = {lowest, untilMs}
+elseif lowest ~= own[dimension] then
+differs = true
+end
+common[dimension] = lowest
+end
+return differs and __TS__ObjectAssign({}, own, common) or own
+end
+function hasOthers(known, untilMs)
+for name in pairs(known) do
+for ____, dimension in ipairs(DIMENSIONS) do
+local limit, ____until = unpack(known[name][dimension], 1, 2)
+if limit > 0 and ____until ~= untilMs then
+return true
+end
+end
+end
+return false
+end
+DIMENSIONS = {"maxConcurrency", "rpm", "tpm"}
+local NOTHING_NEW = {}
+function ____exports.commonLimits(setup, stored, nowMs)
+local ____setup_0 = setup
+local limitsId = ____setup_0.limitsId
+local leaseTtlMs = ____setup_0.leaseTtlMs
+local text = stored[LIMITS_ID_FIELD]
+local latestId, toldAtMs = unpack(
+text == nil and ({"", 0}) or cmsgpack.unpack(text),
+1,
+2
+)
+if latestId == limitsId and nowMs - toldAtMs < leaseTtlMs / 3 then
+return {setup = setup, changed = NOTHING_NEW}
+end
+local known = latestId == limitsId and ({}) or knownOf(stored[LIMITS_FIELD], nowMs)
+local lowered = __TS__ObjectAssign(
+{},
+setup,
+{global = lower(known, SCOPE_FIELD, setup.global, nowMs + leaseTtlMs)}
+)
+local sources = __TS__ArrayMap(
+setup.sources,
+function(____, source) return lower(known, source.name, source, nowMs + leaseTtlMs) end
+)
+local differs = lowered.global ~= setup.global or __TS__ArraySome(
+sources,
+function(____, source, at) return source ~= setup.sources[at + 1] end
+)
+local id = (differs or hasOthers(known, nowMs + leaseTtlMs)) and "" or limitsId
+local changed = {
+LIMITS_ID_FIELD,
+cmsgpack.pack({id, nowMs}),
+LIMITS_FIELD,
+cmsgpack.pack(known)
+}
+return {
+setup = __TS__ObjectAssign({}, lowered, {sources = sources}),
+changed = changed
+}
+end
+function ____exports.areLimits(value)
+if type(value) ~= "table" then
+return false
+end
+for name in pairs(value) do
+local limits = value[name]
+if type(limits) ~= "table" then
+return false
+end
+for ____, dimension in ipairs(DIMENSIONS) do
+local entry = limits[dimension]
+if type(entry) ~= "table" or type(entry[1]) ~= "number" or type(entry[2]) ~= "number" then
+return false
+end
+end
+end
+return true
+end
+return ____exports
+end,
 ["lease-store"] = function(...) 
 local ____lualib = require("lualib_bundle")
 local __TS__Class = ____lualib.__TS__Class
@@ -5652,6 +5786,7 @@ local all = self.prefix .. LEASES_KEY
 local grants = self.prefix .. GRANTS_KEY
 local gone = {}
 local kept = {}
+local written = {}
 for ____, leaseId in ipairs(self.reclaimed) do
 gone[#gone + 1] = leaseId
 end
@@ -5679,8 +5814,11 @@ local expiry = ____exports.score(lease.expiresAtMs)
 kept[#kept + 1] = expiry
 kept[#kept + 1] = leaseId
 redis.call("ZADD", own, expiry, leaseId)
-redis.call("PEXPIRE", own, ttlMs)
+written[own] = true
 end
+end
+for key in pairs(written) do
+redis.call("PEXPIRE", key, ttlMs)
 end
 inParts(
 gone,
@@ -5724,23 +5862,23 @@ function LeaseStore.prototype.changedLeases(self)
 local changed = {}
 for leaseId in pairs(self.known) do
 do
-local __continue45
+local __continue47
 repeat
 local lease = self.known[leaseId]
 if lease == false then
-__continue45 = true
+__continue47 = true
 break
 end
 local packed = cmsgpack.pack(lease)
 if packed == self.packed[leaseId] and self.moved[leaseId] == nil then
-__continue45 = true
+__continue47 = true
 break
 end
 changed[#changed + 1] = leaseId
 changed[#changed + 1] = packed
-__continue45 = true
+__continue47 = true
 until true
-if not __continue45 then
+if not __continue47 then
 break
 end
 end
@@ -5808,16 +5946,16 @@ do
 local at = 0
 while at < #stored do
 do
-local __continue60
+local __continue62
 repeat
 if self.moved[stored[at + 1]] ~= nil then
-__continue60 = true
+__continue62 = true
 break
 end
 next = tonumber(stored[at + 1 + 1]) or nil
 break
 until true
-if not __continue60 then
+if not __continue62 then
 break
 end
 end
@@ -5826,19 +5964,19 @@ end
 end
 for leaseId in pairs(self.moved) do
 do
-local __continue62
+local __continue64
 repeat
 local lease = self.known[leaseId]
 if lease == false or source ~= "" and lease.grant.source ~= source then
-__continue62 = true
+__continue64 = true
 break
 end
 if next == nil or lease.expiresAtMs < next then
 next = lease.expiresAtMs
 end
-__continue62 = true
+__continue64 = true
 until true
-if not __continue62 then
+if not __continue64 then
 break
 end
 end
@@ -6048,8 +6186,12 @@ local ____pacer_2Ejs = require("domain.scheduling.pacer")
 local lowerLimit = ____pacer_2Ejs.lowerLimit
 local ____scope_2Dstate_2Ejs = require("domain.scope-state")
 local newScopeState = ____scope_2Dstate_2Ejs.newScopeState
+local ____common_2Dlimits_2Ejs = require("common-limits")
+local commonLimits = ____common_2Dlimits_2Ejs.commonLimits
 local ____keys_2Ejs = require("keys")
 local CLOCK_FIELD = ____keys_2Ejs.CLOCK_FIELD
+local LIMITS_FIELD = ____keys_2Ejs.LIMITS_FIELD
+local LIMITS_ID_FIELD = ____keys_2Ejs.LIMITS_ID_FIELD
 local SCOPE_FIELD = ____keys_2Ejs.SCOPE_FIELD
 local STATE_KEY = ____keys_2Ejs.STATE_KEY
 local ____layout_2Ejs = require("layout")
@@ -6070,6 +6212,8 @@ local saveWorkers = ____worker_2Dstore_2Ejs.saveWorkers
 function readState(prefix, names)
 local fields = {
 CLOCK_FIELD,
+LIMITS_ID_FIELD,
+LIMITS_FIELD,
 SCOPE_FIELD,
 unpack(names)
 }
@@ -6101,9 +6245,9 @@ put(values)
 end
 end
 function applyLearnedLimits(source)
-local ____source_3 = source
-local config = ____source_3.config
-local pacer = ____source_3.pacer
+local ____source_4 = source
+local config = ____source_4.config
+local pacer = ____source_4.pacer
 if pacer.learnedRpm == 0 and pacer.learnedTpm == 0 then
 return
 end
@@ -6111,9 +6255,9 @@ local rpm = lowerLimit(config.rpm, pacer.learnedRpm)
 local tpm = lowerLimit(config.tpm, pacer.learnedTpm)
 source.rules = gateRules(__TS__ObjectAssign({}, config, {rpm = rpm, tpm = tpm}))
 end
-function saveState(prefix, state, clock, touched, stored, ttlMs)
+function saveState(prefix, state, always, touched, stored, ttlMs)
 local key = prefix .. STATE_KEY
-local changed = {CLOCK_FIELD, clock.packed}
+local changed = {unpack(always)}
 for name in pairs(touched) do
 local packed = cmsgpack.pack(flattenSource(state.sources:get(name)))
 if packed ~= stored[name] then
@@ -6131,14 +6275,17 @@ unpack(changed)
 )
 redis.call("PEXPIRE", key, ttlMs)
 end
-function ____exports.loadScope(prefix, setup, server)
+function ____exports.loadScope(prefix, own, server)
 local names = __TS__ArrayMap(
-setup.sources,
+own.sources,
 function(____, source) return source.name end
 )
 local stored = readState(prefix, names)
 local clock = scopeClock(server, stored[CLOCK_FIELD])
 local nowMs = clock.nowMs
+local ____commonLimits_result_0 = commonLimits(own, clock.isNew and ({}) or stored, nowMs)
+local setup = ____commonLimits_result_0.setup
+local changed = ____commonLimits_result_0.changed
 local leases = __TS__New(LeaseStore, prefix, nowMs, names)
 local sizes = __TS__New(SizeStore, prefix)
 local state = newScopeState(
@@ -6150,13 +6297,14 @@ function(model) return sizes:bookOf(model) end
 for ____, ____value in __TS__Iterator(state.sources) do
 local name = ____value[1]
 local source = ____value[2]
-local ____clock_isNew_0
+local ____clock_isNew_1
 if clock.isNew then
-____clock_isNew_0 = nil
+____clock_isNew_1 = nil
 else
-____clock_isNew_0 = stored[name]
+____clock_isNew_1 = stored[name]
 end
-local packed = ____clock_isNew_0
+local packed = ____clock_isNew_1
+source.breaker.epoch = math.floor(nowMs)
 if packed ~= nil then
 restoreKnown(
 packed,
@@ -6164,19 +6312,19 @@ function(values) return restoreSource(source, values) end
 )
 end
 applyLearnedLimits(source)
-local ____source_1 = source
-local breaker = ____source_1.breaker
+local ____source_2 = source
+local breaker = ____source_2.breaker
 if breaker.probeLease ~= "" and leases:get(breaker.probeLease) == nil then
 breaker.probeLease = ""
 end
 end
-local ____clock_isNew_2
+local ____clock_isNew_3
 if clock.isNew then
-____clock_isNew_2 = nil
+____clock_isNew_3 = nil
 else
-____clock_isNew_2 = stored[SCOPE_FIELD]
+____clock_isNew_3 = stored[SCOPE_FIELD]
 end
-local scope = ____clock_isNew_2
+local scope = ____clock_isNew_3
 if scope ~= nil then
 restoreKnown(
 scope,
@@ -6196,10 +6344,15 @@ state = state,
 leases = leases,
 clock = clock,
 save = function(self, ttlMs)
+local always = {
+CLOCK_FIELD,
+clock.packed,
+unpack(changed)
+}
 saveState(
 prefix,
 state,
-clock,
+always,
 leases.touched,
 stored,
 ttlMs

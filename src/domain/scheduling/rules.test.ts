@@ -60,14 +60,14 @@ describe("budgets", () => {
 describe("first token", () => {
   const known = { ownTtftMs: 1_000, poolTtftMs: 800, ttftTimeoutMs: 60_000, promptTokens: 500, meanPromptTokens: 500 };
 
-  test("five times the slower of source and pool, longer for a longer prompt, at least 3 s, null when unknown or later than the timeout", () => {
-    expect(firstTokenDueMs(known)).toBe(5_000);
-    expect(firstTokenDueMs({ ...known, poolTtftMs: 2_000 })).toBe(10_000);
-    expect(firstTokenDueMs({ ...known, promptTokens: 1_500 })).toBe(15_000);
-    expect(firstTokenDueMs({ ...known, promptTokens: 100 })).toBe(5_000);
+  test("4.7 times the slower of source and pool, longer for a longer prompt, at least 3 s, null when unknown or later than the timeout", () => {
+    expect(firstTokenDueMs(known)).toBe(4_700);
+    expect(firstTokenDueMs({ ...known, poolTtftMs: 2_000 })).toBe(9_400);
+    expect(firstTokenDueMs({ ...known, promptTokens: 1_500 })).toBe(14_100);
+    expect(firstTokenDueMs({ ...known, promptTokens: 100 })).toBe(4_700);
     expect(firstTokenDueMs({ ...known, ownTtftMs: 100, poolTtftMs: 0 })).toBe(3_000);
     expect(firstTokenDueMs({ ...known, ownTtftMs: 0 })).toBeNull();
-    expect(firstTokenDueMs({ ...known, ttftTimeoutMs: 5_000 })).toBeNull();
+    expect(firstTokenDueMs({ ...known, ttftTimeoutMs: 4_700 })).toBeNull();
   });
 
   test("a hedge waits 2.2 times the usual first token, at least a second", () => {

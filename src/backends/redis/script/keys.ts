@@ -12,6 +12,9 @@ export const SIZES_KEY = "est";
 export const SCOPE_FIELD = "*";
 /** The same for its clock. */
 export const CLOCK_FIELD = "@";
+/** What limits processes have, and whose they all were when one last said so. */
+export const LIMITS_FIELD = "~";
+export const LIMITS_ID_FIELD = "~~";
 
 /** The live leases of one source. */
 export function sourceLeasesKey(source: string): string {

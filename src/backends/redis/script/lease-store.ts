@@ -116,6 +116,7 @@ export class LeaseStore implements LeaseBook {
     const grants = this.prefix + GRANTS_KEY;
     const gone: string[] = [];
     const kept: (string | number)[] = [];
+    const written: Record<string, boolean> = {};
     for (const leaseId of this.reclaimed) gone.push(leaseId);
     if (gone.length > 0) {
       for (const source of this.sources) {
@@ -135,9 +136,10 @@ export class LeaseStore implements LeaseBook {
         kept.push(expiry);
         kept.push(leaseId);
         redis.call("ZADD", own, expiry, leaseId);
-        redis.call("PEXPIRE", own, ttlMs);
+        written[own] = true;
       }
     }
+    for (const key in written) redis.call("PEXPIRE", key, ttlMs);
     inParts(gone, (part) => {
       redis.call("ZREM", all, ...part);
       redis.call("HDEL", grants, ...part);

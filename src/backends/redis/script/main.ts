@@ -1,9 +1,9 @@
 import { describeScope, describeSource } from "../../../domain/description.js";
 import type { StoreClock } from "../../../domain/gates/gate.js";
-import type { ScopeSetup } from "../../../domain/scope-state.js";
 import { reclaimExpired } from "../../../domain/settlement.js";
 import type { GovernorEvent, TickBatch } from "../../../domain/tick.js";
 import { runTick } from "../../../domain/tick-rules.js";
+import type { FleetSetup } from "./common-limits.js";
 import { LEASES_KEY } from "./keys.js";
 import { repair } from "./repair.js";
 import { type LoadedScope, loadScope } from "./scope-store.js";
@@ -59,14 +59,14 @@ function leaseIdsOf({ settles, verdicts, renew, wants }: TickBatch): string[] {
 }
 
 /** A scope that begins with leases: its state was lost without them, or they were kept by a clock that went back. */
-function begin(setup: ScopeSetup, server: StoreClock): LoadedScope {
+function begin(setup: FleetSetup, server: StoreClock): LoadedScope {
   const loaded = loadScope(prefix, setup, server);
   if (!loaded.clock.isNew || redis.call("EXISTS", prefix + LEASES_KEY) === 0) return loaded;
   repair(prefix, setup, server, KEYS_OUTLIVE_MS);
   return loadScope(prefix, setup, server);
 }
 
-function tick(setup: ScopeSetup, server: StoreClock): string {
+function tick(setup: FleetSetup, server: StoreClock): string {
   const batch = cjson.decode(input) as TickBatch;
   const { state, leases, clock, save } = begin(setup, server);
   leases.prefetch(leaseIdsOf(batch));
@@ -79,7 +79,7 @@ function tick(setup: ScopeSetup, server: StoreClock): string {
   return told;
 }
 
-function snapshot(setup: ScopeSetup, server: StoreClock): string {
+function snapshot(setup: FleetSetup, server: StoreClock): string {
   const { state, clock } = loadScope(prefix, setup, server);
   reclaimExpired(state, clock);
   const sources: unknown[] = [];
@@ -87,18 +87,18 @@ function snapshot(setup: ScopeSetup, server: StoreClock): string {
   return cjson.encode({ ...describeScope(state), sources });
 }
 
-function progressAge(setup: ScopeSetup, server: StoreClock): string {
+function progressAge(setup: FleetSetup, server: StoreClock): string {
   const { state, clock } = loadScope(prefix, setup, server);
   return state.lastProgressMs === Number.NEGATIVE_INFINITY ? "" : `${clock.nowMs - state.lastProgressMs}`;
 }
 
-function repaired(setup: ScopeSetup, server: StoreClock): string {
+function repaired(setup: FleetSetup, server: StoreClock): string {
   return `${repair(prefix, setup, server, KEYS_OUTLIVE_MS)}`;
 }
 
 const server = storeClock();
-const setup = cjson.decode(configuration) as ScopeSetup;
-const verbs: Record<string, (setup: ScopeSetup, server: StoreClock) => string> = {
+const setup = cjson.decode(configuration) as FleetSetup;
+const verbs: Record<string, (setup: FleetSetup, server: StoreClock) => string> = {
   tick,
   snapshot,
   progress: progressAge,

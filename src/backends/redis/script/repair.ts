@@ -1,10 +1,13 @@
 import type { StoreClock } from "../../../domain/gates/gate.js";
 import type { Lease } from "../../../domain/leases.js";
 import { newScopeState, type ScopeSetup } from "../../../domain/scope-state.js";
+import { areLimits } from "./common-limits.js";
 import {
   CLOCK_FIELD,
   GRANTS_KEY,
   LEASES_KEY,
+  LIMITS_FIELD,
+  LIMITS_ID_FIELD,
   SCOPE_FIELD,
   SIZES_KEY,
   STATE_KEY,
@@ -71,6 +74,8 @@ function stateCheck(setup: ScopeSetup, nowMs: number, leases: LeaseStore): (fiel
   return (field, values) => {
     // A clock that can't be read begins anew by itself.
     if (field === CLOCK_FIELD) return true;
+    if (field === LIMITS_ID_FIELD) return isLike(values, ["string", "number"]);
+    if (field === LIMITS_FIELD) return areLimits(values);
     if (field === SCOPE_FIELD) return isPacked(values, flattenScope(state), 0);
     const source = state.sources.get(field);
     return source === undefined || isPacked(values, flattenSource(source), 1);

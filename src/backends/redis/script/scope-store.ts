@@ -1,7 +1,8 @@
 import { gateRules, type StoreClock } from "../../../domain/gates/gate.js";
 import { lowerLimit } from "../../../domain/scheduling/pacer.js";
-import { newScopeState, type ScopeSetup, type ScopeState, type SourceState } from "../../../domain/scope-state.js";
-import { CLOCK_FIELD, SCOPE_FIELD, STATE_KEY } from "./keys.js";
+import { newScopeState, type ScopeState, type SourceState } from "../../../domain/scope-state.js";
+import { commonLimits, type FleetSetup } from "./common-limits.js";
+import { CLOCK_FIELD, LIMITS_FIELD, LIMITS_ID_FIELD, SCOPE_FIELD, STATE_KEY } from "./keys.js";
 import { flattenScope, flattenSource, LAYOUT_VERSION, restoreScope, restoreSource, type Values } from "./layout.js";
 import { LeaseStore } from "./lease-store.js";
 import { type ScopeClock, scopeClock } from "./scope-clock.js";
@@ -17,17 +18,20 @@ export interface LoadedScope {
 }
 
 /** Reads everything a tick may look at. What another version, or somebody else, has written counts as never written. */
-export function loadScope(prefix: string, setup: ScopeSetup, server: StoreClock): LoadedScope {
-  const names = setup.sources.map((source) => source.name);
+export function loadScope(prefix: string, own: FleetSetup, server: StoreClock): LoadedScope {
+  const names = own.sources.map((source) => source.name);
   const stored = readState(prefix, names);
   const clock = scopeClock(server, stored[CLOCK_FIELD]);
   const { nowMs } = clock;
+  const { setup, changed } = commonLimits(own, clock.isNew ? {} : stored, nowMs);
   const leases = new LeaseStore(prefix, nowMs, names);
   const sizes = new SizeStore(prefix);
   const state = newScopeState(setup, nowMs, leases, (model) => sizes.bookOf(model));
   for (const [name, source] of state.sources) {
     // Moments of a clock that nobody knows any more mean nothing.
     const packed = clock.isNew ? undefined : stored[name];
+    // Epochs count from the moment a source became known: a Redis that was emptied begins none that was there before.
+    source.breaker.epoch = Math.floor(nowMs);
     if (packed !== undefined) restoreKnown(packed, (values) => restoreSource(source, values));
     applyLearnedLimits(source);
     const { breaker } = source;
@@ -44,7 +48,8 @@ export function loadScope(prefix: string, setup: ScopeSetup, server: StoreClock)
     leases,
     clock,
     save(ttlMs) {
-      saveState(prefix, state, clock, leases.touched, stored, ttlMs);
+      const always = [CLOCK_FIELD, clock.packed, ...changed];
+      saveState(prefix, state, always, leases.touched, stored, ttlMs);
       leases.save(ttlMs);
       sizes.save(ttlMs);
       if (setup.scheduling.fairness) saveWorkers(prefix, state.workers, workers, ttlMs);
@@ -53,7 +58,7 @@ export function loadScope(prefix: string, setup: ScopeSetup, server: StoreClock)
 }
 
 function readState(prefix: string, names: readonly string[]): Record<string, string> {
-  const fields = [CLOCK_FIELD, SCOPE_FIELD, ...names];
+  const fields = [CLOCK_FIELD, LIMITS_ID_FIELD, LIMITS_FIELD, SCOPE_FIELD, ...names];
   const values = redis.call("HMGET", prefix + STATE_KEY, ...fields) as (string | false)[];
   const stored: Record<string, string> = {};
   for (let n = 0; n < fields.length; n += 1) {
@@ -84,13 +89,13 @@ function applyLearnedLimits(source: SourceState): void {
 function saveState(
   prefix: string,
   state: ScopeState,
-  clock: ScopeClock,
+  always: readonly string[],
   touched: Record<string, boolean>,
   stored: Record<string, string>,
   ttlMs: number,
 ): void {
   const key = prefix + STATE_KEY;
-  const changed: string[] = [CLOCK_FIELD, clock.packed];
+  const changed: string[] = [...always];
   for (const name in touched) {
     const packed = cmsgpack.pack(flattenSource(state.sources.get(name)!));
     if (packed !== stored[name]) changed.push(name, packed);
