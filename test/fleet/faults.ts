@@ -163,7 +163,7 @@ export const FAULTS: readonly Fault[] = [
   },
   { id: "F7", what: "connections of a source reset", seenAs: "reset", always: true },
   { id: "F8", what: "answers cut", seenAs: "cut", always: true },
-  { id: "F20", what: "a source that fails one time in five", seenAs: "error", always: true },
+  { id: "F20", what: "a source that fails one time in four", seenAs: "error", always: true },
   { id: "F21", what: "a dead source (401)", seenAs: "unauthorized", always: true },
 ];
 
