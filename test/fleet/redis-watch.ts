@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { STATE_KEY } from "../../src/backends/redis/script/keys.js";
 import { restoreScope, restoreSource, type Values } from "../../src/backends/redis/script/layout.js";
 import { MemoryLeases } from "../../src/domain/memory-leases.js";
 import { BREAKER_DEFAULTS, SCHEDULING_DEFAULTS } from "../../src/domain/scope.js";
@@ -23,7 +24,7 @@ end
 for _, key in ipairs(redis.call('KEYS', prefix .. '*')) do
   if redis.call('PTTL', key) < 0 then table.insert(out.immortal, key) end
 end
-local fields = redis.call('HGETALL', prefix .. 's1')
+local fields = redis.call('HGETALL', prefix .. ARGV[2])
 for n = 1, #fields, 2 do
   local values = cmsgpack.unpack(fields[n + 1])
   local texts = {}
@@ -100,7 +101,7 @@ export class RedisWatch {
   }
 
   async #look(): Promise<Look> {
-    return JSON.parse(String(await this.redis.command("EVAL", LOOK, 0, this.prefix))) as Look;
+    return JSON.parse(String(await this.redis.command("EVAL", LOOK, 0, this.prefix, STATE_KEY))) as Look;
   }
 
   #judge(look: Look): void {
