@@ -91,11 +91,9 @@ export class RedisWatch {
 
   async #watch(): Promise<void> {
     while (!this.#stopped) {
-      try {
-        this.#judge(await this.#look());
-      } catch {
-        // It is being restarted, or frozen.
-      }
+      // Without an answer it is being restarted, or frozen.
+      const look = await this.#look().catch(() => null);
+      if (look !== null) this.#judge(look);
       await sleep(LOOK_EVERY_MS);
     }
   }
@@ -133,7 +131,8 @@ export class RedisWatch {
   }
 
   #judgeState(field: string, texts: readonly string[]): void {
-    if (field === "@") return;
+    // Others hold what is no state: the clock, the limits that processes have told.
+    if (field !== "*" && !this.sources.includes(field)) return;
     const values: Values = texts.map((text) => (text.startsWith("n") ? luaNumber(text.slice(1)) : text.slice(1)));
     const state = emptyState(this.sources);
     if (field === "*") restoreScope(state, values);
