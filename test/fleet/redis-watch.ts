@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { STATE_KEY } from "../../src/backends/redis/script/keys.js";
 import { restoreScope, restoreSource, type Values } from "../../src/backends/redis/script/layout.js";
 import { MemoryLeases } from "../../src/domain/memory-leases.js";
 import { BREAKER_DEFAULTS, SCHEDULING_DEFAULTS } from "../../src/domain/scope.js";
@@ -23,7 +24,7 @@ end
 for _, key in ipairs(redis.call('KEYS', prefix .. '*')) do
   if redis.call('PTTL', key) < 0 then table.insert(out.immortal, key) end
 end
-local fields = redis.call('HGETALL', prefix .. 's1')
+local fields = redis.call('HGETALL', prefix .. ARGV[2])
 for n = 1, #fields, 2 do
   local values = cmsgpack.unpack(fields[n + 1])
   local texts = {}
@@ -90,17 +91,15 @@ export class RedisWatch {
 
   async #watch(): Promise<void> {
     while (!this.#stopped) {
-      try {
-        this.#judge(await this.#look());
-      } catch {
-        // It is being restarted, or frozen.
-      }
+      // Without an answer it is being restarted, or frozen.
+      const look = await this.#look().catch(() => null);
+      if (look !== null) this.#judge(look);
       await sleep(LOOK_EVERY_MS);
     }
   }
 
   async #look(): Promise<Look> {
-    return JSON.parse(String(await this.redis.command("EVAL", LOOK, 0, this.prefix))) as Look;
+    return JSON.parse(String(await this.redis.command("EVAL", LOOK, 0, this.prefix, STATE_KEY))) as Look;
   }
 
   #judge(look: Look): void {
@@ -132,7 +131,8 @@ export class RedisWatch {
   }
 
   #judgeState(field: string, texts: readonly string[]): void {
-    if (field === "@") return;
+    // Others hold what is no state: the clock, the limits that processes have told.
+    if (field !== "*" && !this.sources.includes(field)) return;
     const values: Values = texts.map((text) => (text.startsWith("n") ? luaNumber(text.slice(1)) : text.slice(1)));
     const state = emptyState(this.sources);
     if (field === "*") restoreScope(state, values);
