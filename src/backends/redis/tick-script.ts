@@ -3083,7 +3083,7 @@ local ____lualib = require("lualib_bundle")
 local __TS__StringIncludes = ____lualib.__TS__StringIncludes
 local __TS__Iterator = ____lualib.__TS__Iterator
 local ____exports = {}
-local relieve, evidenceOf, isSlow, isOnlyOneLeft, noteChange, SLOW_FACTOR, MOST_PROBES
+local relieve, evidenceOf, isSlow, isOnlyOneLeft, noteChange, SLOW_FACTOR, LEAST_SLOW_MS, MOST_PROBES
 local ____breaker_2Ejs = require("domain.breaker")
 local applyOutcome = ____breaker_2Ejs.applyOutcome
 local passProbe = ____breaker_2Ejs.passProbe
@@ -3153,7 +3153,8 @@ health = ____bindingPattern0.health
 if health.ttftMs == 0 or health.tpotMs == 0 or s.outTokens == nil then
 return false
 end
-return s.durationMs > SLOW_FACTOR * (health.ttftMs + s.outTokens * health.tpotMs)
+local usualMs = health.ttftMs + s.outTokens * health.tpotMs
+return s.durationMs > math.max(LEAST_SLOW_MS, SLOW_FACTOR * usualMs)
 end
 function isOnlyOneLeft(state, source)
 if state.sources.size == 1 then
@@ -3185,6 +3186,7 @@ end
 end
 end
 SLOW_FACTOR = 4
+LEAST_SLOW_MS = 1000
 MOST_PROBES = 3
 function ____exports.coolAfter(state, ____bindingPattern0, lease, s, nowMs, random)
 local config
@@ -3509,6 +3511,7 @@ local SAMPLES = 12
 local BASE_RISE = 0.01
 local TOO_SLOW = 2
 local LEAST_SHARE = 0.5
+local LEAST_BASE_MS = 5
 function ____exports.newGradient()
 return {samples = {}, baseMs = 0, baseAtMs = 0}
 end
@@ -3526,10 +3529,14 @@ end
 local minutes = math.max(0, nowMs - g.baseAtMs) / 60000
 g.baseMs = math.min(g.baseMs * (1 + BASE_RISE * (g.baseAtMs == 0 and 0 or minutes)), currentMs)
 g.baseAtMs = nowMs
-if currentMs <= TOO_SLOW * g.baseMs then
-return nil
+local boundMs = TOO_SLOW * math.max(g.baseMs, LEAST_BASE_MS)
+local ____temp_1
+if currentMs <= boundMs then
+____temp_1 = nil
+else
+____temp_1 = math.max(LEAST_SHARE, boundMs / currentMs)
 end
-return math.max(LEAST_SHARE, TOO_SLOW * g.baseMs / currentMs)
+return ____temp_1
 end
 return ____exports
 end,

@@ -14,6 +14,8 @@ import { poolOf } from "./pool.js";
 
 /** A success this much slower than expected is half a failure. */
 const SLOW_FACTOR = 4;
+/** What takes less is slow for nobody: four times a few milliseconds is chance. */
+const LEAST_SLOW_MS = 1_000;
 /** Good probes in a row that a source needs which hung rather than failed. */
 const MOST_PROBES = 3;
 
@@ -87,7 +89,8 @@ function evidenceOf(source: SourceState, lease: Lease, s: Settle): EvidenceKind 
 
 function isSlow({ health }: SourceState, s: Settle): boolean {
   if (health.ttftMs === 0 || health.tpotMs === 0 || s.outTokens === undefined) return false;
-  return s.durationMs > SLOW_FACTOR * (health.ttftMs + s.outTokens * health.tpotMs);
+  const usualMs = health.ttftMs + s.outTokens * health.tpotMs;
+  return s.durationMs > Math.max(LEAST_SLOW_MS, SLOW_FACTOR * usualMs);
 }
 
 /** Every other source is open too. A scope of one source knows no panic. */

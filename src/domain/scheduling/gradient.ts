@@ -15,6 +15,8 @@ const SAMPLES = 12;
 const BASE_RISE = 0.01;
 const TOO_SLOW = 2;
 const LEAST_SHARE = 0.5;
+/** 200 tokens a second: what is faster shows the timers of both sides, not load. */
+const LEAST_BASE_MS = 5;
 
 export function newGradient(): GradientRecord {
   return { samples: [], baseMs: 0, baseAtMs: 0 };
@@ -33,8 +35,8 @@ export function gradientShare(g: GradientRecord, tpotMs: number, nowMs: number):
   const minutes = Math.max(0, nowMs - g.baseAtMs) / 60_000;
   g.baseMs = Math.min(g.baseMs * (1 + BASE_RISE * (g.baseAtMs === 0 ? 0 : minutes)), currentMs);
   g.baseAtMs = nowMs;
-  if (currentMs <= TOO_SLOW * g.baseMs) return null;
-  return Math.max(LEAST_SHARE, (TOO_SLOW * g.baseMs) / currentMs);
+  const boundMs = TOO_SLOW * Math.max(g.baseMs, LEAST_BASE_MS);
+  return currentMs <= boundMs ? null : Math.max(LEAST_SHARE, boundMs / currentMs);
 }
 
 function medianOf(values: readonly number[]): number {

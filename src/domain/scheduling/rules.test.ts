@@ -125,6 +125,13 @@ test("gradient: twelve samples of twice the best time per token ask for a cut, b
   expect(feed(10, 5_000)).toBeNull();
 });
 
+test("jitter of a server that writes a token in a millisecond is no load", () => {
+  const g = newGradient();
+  const feed = (tpotMs: number) => Array.from({ length: 12 }, () => gradientShare(g, tpotMs, 1_000)).at(-1);
+  expect([feed(0.5), feed(2), feed(9)]).toEqual([null, null, null]);
+  expect(feed(40)).toBe(0.5);
+});
+
 describe("learned sizes", () => {
   test("20 samples, then the mean, bounded by maxTokens; the estimate's own error is corrected", () => {
     const book = newTokenBook();
