@@ -104,7 +104,8 @@ function checkBackendsAgree(
   const breaker = given.get("breakerBackend");
   const fallback = PROCESS_FIELDS.limiterBackend.fallback;
   const limiterName = limiter?.text.trim() ?? fallback;
-  const breakerName = breaker?.text.trim() ?? fallback;
+  // They are decided in one step: who names the one means both.
+  const breakerName = breaker?.text.trim() ?? limiterName;
   const known = PROCESS_FIELDS.limiterBackend.choices ?? [];
   if (limiterName === breakerName || !known.includes(limiterName) || !known.includes(breakerName)) return;
   reading.problems.push({

@@ -341,7 +341,9 @@ test("limits in Redis need its address and give permits ahead, and backends must
   expect(resolved(reached).limiterBackend).toBe("redis");
   expect(resolved(reached).config.scheduling.prefetchMs).toBe(1_000);
   expect(resolved({ ...reached, LLM__SCHEDULING__PREFETCH_S: "0" }).config.scheduling.prefetchMs).toBe(0);
-  const mixed = problemsOf({ ...GOOD, PGW_LIMITER_BACKEND: "redis" });
+  const { PGW_BREAKER_BACKEND: _same, ...limiterAlone } = reached;
+  expect(resolved(limiterAlone).limiterBackend).toBe("redis");
+  const mixed = problemsOf({ ...GOOD, PGW_LIMITER_BACKEND: "redis", PGW_BREAKER_BACKEND: "memory" });
   expect(mixed.find(({ key }) => key === "PGW_BREAKER_BACKEND")?.problem).toBe(
     "differs from PGW_LIMITER_BACKEND = redis",
   );

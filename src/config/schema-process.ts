@@ -47,7 +47,7 @@ export const PROCESS_FIELDS: Fields<ProcessSettings> = {
     "PGW_BREAKER_BACKEND",
     ["memory", "redis"],
     "memory",
-    "Where breakers live; the same as PGW_LIMITER_BACKEND",
+    "Where breakers live; the same as PGW_LIMITER_BACKEND, which is enough by itself",
   ),
   cacheBackend: choice(
     "PGW_CACHE_BACKEND",

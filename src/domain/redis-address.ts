@@ -14,10 +14,12 @@ export interface RedisUrl {
 /** What is wrong never quotes the text: a broken address may be a password in the wrong place. */
 export function readRedisUrl(text: string): RedisUrl | { readonly problem: string } {
   if (!URL.canParse(text)) return { problem: "is no address" };
-  const { protocol, host, pathname, password, username } = new URL(text);
+  const { protocol, host, pathname, password, username, search, hash } = new URL(text);
   if (!SCHEMES.includes(protocol)) return { problem: "is no address of Redis" };
   if (host === "") return { problem: "names no host" };
   if (!/^\/?\d*$/.test(pathname)) return { problem: "has a path that is no database number" };
+  if (search !== "" || hash !== "") return { problem: "has a query: such options can be given in code alone" };
+  if (![password, username].every(isDecodable)) return { problem: "has a % in user or password that begins no escape" };
   // Some services know the key by the user's place alone.
   const secrets = [password, ...(password === "" ? [username] : [])].flatMap((secret) => [secret, decoded(secret)]);
   return {
@@ -32,4 +34,8 @@ function decoded(text: string): string {
   } catch {
     return text;
   }
+}
+
+function isDecodable(text: string): boolean {
+  return !text.includes("%") || decoded(text) !== text;
 }

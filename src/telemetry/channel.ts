@@ -2,6 +2,7 @@ import { createWarningLimiter } from "../domain/warning-limiter.js";
 import type { Recorder, RecorderStats } from "../ports/recorder.js";
 import type { Runtime } from "../ports/runtime.js";
 import { isLateRecorder } from "./late-recorder.js";
+import { SUPERSEDED } from "./row-queue.js";
 
 /** A call never waits longer for telemetry (spec 05 "Open attempts"). */
 const COMMIT_WAIT_MS = 1_000;
@@ -60,8 +61,8 @@ export function createChannel(recorder: Recorder, runtime: Runtime, faults: Tele
 
   function boundedCommit(commit: Promise<void>): Promise<void> | undefined {
     const confirmed = Promise.resolve(commit).then(
-      () => {
-        stalled = false;
+      (how: unknown) => {
+        if (how !== SUPERSEDED) stalled = false;
       },
       (error: unknown) => faults.failed(recorder, error),
     );

@@ -1,9 +1,12 @@
 import type { CallRecord, OpenAttempt } from "../domain/record.js";
 import type { RecordRenderer } from "./capture.js";
 
+/** What a commit resolves with that was not written: the attempt's record came, and says more. */
+export const SUPERSEDED = Symbol("superseded");
+
 /** Told when an entry is durable or known to be lost. */
 interface Commit {
-  readonly resolve: () => void;
+  readonly resolve: (how?: typeof SUPERSEDED) => void;
   readonly reject: (error: Error) => void;
 }
 
@@ -31,9 +34,9 @@ const NO_COMMIT = { commit: null, committed: undefined } as const;
 function commitOf(wanted: boolean): { commit: Commit | null; committed: Promise<void> | undefined } {
   if (!wanted) return NO_COMMIT;
   let commit: Commit | null = null;
-  const committed = new Promise<void>((resolve, reject) => {
+  const committed = new Promise<unknown>((resolve, reject) => {
     commit = { resolve, reject };
-  });
+  }) as Promise<void>;
   return { commit, committed };
 }
 
@@ -124,7 +127,7 @@ export class RowQueue {
       if (entry.kind === "record") records.push(entry);
       // Its record came meanwhile: nothing to journal any more.
       else if (this.#takenOpens.delete(entry.open.callId)) opens.set(entry.open.callId, entry);
-      else entry.commit?.resolve();
+      else entry.commit?.resolve(SUPERSEDED);
     }
     for (const entry of [...opens.values(), ...records]) if (entry.commit !== null) this.#commits += 1;
     for (const [callId, entry] of this.#opens) opens.set(callId, entry);
@@ -152,7 +155,7 @@ export class RowQueue {
 
   #skip(entry: OpenEntry): void {
     this.#removeOpen(entry);
-    entry.commit?.resolve();
+    entry.commit?.resolve(SUPERSEDED);
   }
 
   #removeOpen(entry: OpenEntry): void {

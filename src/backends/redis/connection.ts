@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { ConfigError } from "../../errors.js";
 import type { Runtime } from "../../ports/runtime.js";
 import { createSystemRuntime } from "../system.js";
 import { type OpenedClient, openClient, type RedisAddress } from "./client.js";
@@ -25,6 +26,15 @@ export function redisScript(text: string): RedisScript {
 }
 
 export const DEFAULT_TIMEOUT_MS = 250;
+const MOST_TIMEOUT_MS = 60_000;
+const WRONG_DATABASE = /DB index is out of range|invalid DB index/i;
+
+function checkTimeout(timeoutMs: number, key: string): void {
+  if (timeoutMs > 0 && timeoutMs <= MOST_TIMEOUT_MS) return;
+  const remedy = `Give milliseconds above 0, up to ${MOST_TIMEOUT_MS}.`;
+  throw new ConfigError([{ key: `${key}.timeoutMs`, value: String(timeoutMs), problem: "is out of range", remedy }]);
+}
+
 /** A timer that is this late says that this process was busy, not Redis slow: the answer may lie in the socket unread. */
 const LATE_MS = 20;
 
@@ -45,6 +55,8 @@ export class RedisConnection {
   readonly #waiting = new Set<(failure: RedisFailure | null) => void>();
   /** Why there is no connection, since the last try failed; null while there is one or one may come. */
   #down: RedisFailure | null = null;
+  /** The server has no database of that number; for ever, since the address says it. */
+  #wrongDatabase: RedisFailure | null = null;
   #inFlight = 0;
   #closed = false;
   #whenIdle: (() => void) | null = null;
@@ -52,6 +64,7 @@ export class RedisConnection {
   /** Connects with the first command. Throws ConfigError for an address that can't be one; `key` names the option. */
   constructor(options: RedisConnectionOptions, key = "redis") {
     const { timeoutMs = DEFAULT_TIMEOUT_MS, runtime = createSystemRuntime() } = options;
+    checkTimeout(timeoutMs, key);
     this.#opened = openClient(options, { timeoutMs, now: () => runtime.now() }, key);
     this.#runtime = runtime;
     this.timeoutMs = timeoutMs;
@@ -121,6 +134,8 @@ export class RedisConnection {
   }
 
   #failed(failure: RedisFailure): void {
+    // The client would go on in database 0: what is kept there is somebody else's.
+    if (WRONG_DATABASE.test(failure.message)) this.#wrongDatabase ??= failure;
     // The user's client tells of single commands too; only what leaves it without a connection counts.
     if (this.#opened.client.status === "ready" && !this.#closed) return;
     // Who waits for a connection has sent nothing, so nothing is in doubt, whatever befell the connection.
@@ -136,6 +151,7 @@ export class RedisConnection {
 
   #send(start: (isOver: () => boolean) => Promise<unknown>): Promise<unknown> {
     const { client, clean } = this.#opened;
+    if (this.#wrongDatabase !== null) return Promise.reject(this.#wrongDatabase);
     if (this.#down !== null && (this.#closed || client.status !== "ready")) return Promise.reject(this.#down);
     return new Promise((resolve, reject) => {
       this.#inFlight += 1;
