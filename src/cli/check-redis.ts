@@ -22,12 +22,13 @@ export async function checkRedis({ scopes }: CheckReport): Promise<CheckedRedis 
     ...governed.map(({ config }) => `limits and breakers of scope ${config.scope}`),
     ...caching.map(({ config }) => `the answer cache of scope ${config.scope}`),
   ];
-  return { ...(await healthOf(url, settings.redisTimeoutMs)), usedFor };
+  const names = governed.map(({ config }) => config.scope);
+  return { ...(await healthOf(url, settings.redisTimeoutMs, names)), usedFor };
 }
 
-async function healthOf(url: string, timeoutMs: number): Promise<RedisHealth> {
+async function healthOf(url: string, timeoutMs: number, scopes: readonly string[]): Promise<RedisHealth> {
   try {
-    return await redisHealth({ url, timeoutMs });
+    return await redisHealth({ url, timeoutMs }, scopes);
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     const failures = error.problems.map(({ problem, remedy }) => `${problem}. ${remedy}`);

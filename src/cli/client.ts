@@ -11,6 +11,7 @@ import { defaultStatusFolder } from "../status/status-file.js";
 import { JsonlRecorder } from "../telemetry/jsonl.js";
 import { PostgresRecorder } from "../telemetry/postgres.js";
 import { PricingTable } from "../telemetry/pricing.js";
+import { refuseOtherAddress } from "../telemetry/reader.js";
 import { SqliteRecorder, sqliteAvailable } from "../telemetry/sqlite.js";
 import { profileFor, profiles } from "../transports/openai/profiles.js";
 import { type ConfigFlags, loadScope, openConfiguration } from "./configuration.js";
@@ -58,6 +59,7 @@ export function telemetryStores(
   note: (text: string) => void,
 ): TelemetryStore[] {
   if (db !== undefined && isPostgresDsn(db)) return [{ kind: "postgres", path: db }];
+  if (db !== undefined) refuseOtherAddress(db);
   const backends = db === undefined ? (settings.telemetryBackends ?? ["sqlite"]) : (["sqlite"] as const);
   const stores = backends.flatMap((kind): TelemetryStore[] => {
     if (kind === "jsonl") return [{ kind, path: settings.jsonlPath }];

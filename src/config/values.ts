@@ -241,7 +241,8 @@ const KEY_LIKE = /(^|[^a-z])(sk|pk|rk|key|token|bearer|basic)[-_ ]\S{4,}|^[A-Za-
 export function showValue(field: Field, value: unknown): string {
   if (value instanceof Secret) return value.toString();
   // Its end may be a password: the place alone is shown.
-  if (field.kind === "dsn" && typeof value === "string" && isPostgresDsn(value.trim())) return shownDsn(value);
+  if (field.kind === "dsn" && typeof value === "string" && value.trim() !== "")
+    return isPostgresDsn(value.trim()) ? shownDsn(value) : `(${value.length} characters)`;
   if (typeof value === "number" && field.secret) return maskSecret(String(value));
   if (typeof value !== "string") return showOther(value);
   if (value.trim() === "") return '""';

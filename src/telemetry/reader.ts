@@ -15,6 +15,7 @@ const HEAD_BYTES = 64;
  */
 export function openTelemetryFile(path: string, options: { readonly table?: string } = {}): TelemetryFile {
   if (isPostgresDsn(path)) return openPostgresStore(path, options.table);
+  refuseOtherAddress(path);
   const existing = existingPath(path);
   switch (kindOf(existing)) {
     case "sqlite":
@@ -27,6 +28,15 @@ export function openTelemetryFile(path: string, options: { readonly table?: stri
         "it is neither a SQLite database nor JSONL telemetry, or its beginning is damaged",
       );
   }
+}
+
+/** An address of another database, or one in another form, is no file. It isn't quoted: it may hold a password. */
+export function refuseOtherAddress(text: string): void {
+  const isAddress = /^[a-z][a-z0-9+.-]*:\/\//i.test(text) || /\b(?:host|password)\s*=/i.test(text);
+  if (!isAddress) return;
+  const remedy = "Give the path of a telemetry file, or postgres://user:password@host:5432/database";
+  const problem = "is no file, and no address of PostgreSQL in the form of a URL";
+  throw new TelemetryFileError("…", problem, remedy, `What is given as telemetry ${problem}`);
 }
 
 function existingPath(path: string): string {

@@ -1,6 +1,6 @@
 import type { Runtime } from "../../ports/runtime.js";
 import { createSystemRuntime } from "../system.js";
-import { DEFAULT_TIMEOUT_MS, RedisConnection, type RedisConnectionOptions } from "./connection.js";
+import { DEFAULT_TIMEOUT_MS, RedisConnection, type RedisConnectionOptions, redisScript } from "./connection.js";
 import { classifyRedisError } from "./failure.js";
 
 /** What a Redis says of itself. `unknown`: it doesn't, or its rights don't let it. */
@@ -36,7 +36,10 @@ const PATIENCE_MS = 1_000;
 const NEARLY_FULL = 0.9;
 
 /** Asks once and closes the connection. Never rejects for what is wrong with Redis; throws ConfigError for the options. */
-export async function redisHealth(options: RedisConnectionOptions): Promise<RedisHealth> {
+export async function redisHealth(
+  options: RedisConnectionOptions,
+  governedScopes: readonly string[] = [],
+): Promise<RedisHealth> {
   const { timeoutMs = DEFAULT_TIMEOUT_MS, runtime = createSystemRuntime() } = options;
   // What is too slow for calls is still a finding.
   const connection = new RedisConnection({ ...options, runtime, timeoutMs: Math.max(timeoutMs, PATIENCE_MS) }, "redis");
@@ -45,7 +48,11 @@ export async function redisHealth(options: RedisConnectionOptions): Promise<Redi
     const latencyMs = await medianPing(connection, runtime);
     const info = readInfo(await asked(connection, "INFO"));
     const facts = factsOf(info, latencyMs, await savePoints(connection));
-    const failures = [...failuresOf(info, facts), ...(await clusterFailures(connection))];
+    const failures = [
+      ...failuresOf(info, facts),
+      ...(await clusterFailures(connection)),
+      ...(await scriptFailures(connection, governedScopes)),
+    ];
     return { address, ok: failures.length === 0, facts, failures, warnings: warningsOf(facts, timeoutMs) };
   } catch (error) {
     return { address, ok: false, facts: null, failures: [classifyRedisError(error).message], warnings: [] };
@@ -58,6 +65,21 @@ export async function redisHealth(options: RedisConnectionOptions): Promise<Redi
 export function evictionWarning(policy: string): string | null {
   if (policy === "noeviction" || policy === "unknown") return null;
   return `maxmemory-policy is ${policy}: when memory runs out, Redis throws keys away. Answers may go so; limits and breakers must not (noeviction)`;
+}
+
+const TRY_OUT = redisScript("return redis.call('SET', KEYS[1], '1', 'PX', 1000)");
+
+/** Rights and memory are known only when a script has written where limits are kept. */
+async function scriptFailures(connection: RedisConnection, scopes: readonly string[]): Promise<string[]> {
+  const failures: string[] = [];
+  for (const scope of scopes) {
+    try {
+      await connection.run(TRY_OUT, [`pgw:{${scope}}:check`], []);
+    } catch (error) {
+      failures.push(`the limits of scope ${scope} can't be kept there: ${classifyRedisError(error).message}`);
+    }
+  }
+  return failures;
 }
 
 async function medianPing(connection: RedisConnection, runtime: Pick<Runtime, "now">): Promise<number> {
