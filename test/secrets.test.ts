@@ -178,7 +178,7 @@ describe("configurations with something wrong in them", () => {
     { ...good, LLM__S__1__RPM: SLOTS.key },
     { ...good, LLM__CACHE__SALT: `${SLOTS.salt}\n`, LLM__RETRY__MAX_ATTEMPTS: "-1" },
     { ...good, PGW_TELEMETRY_PG_DSN: `postgres://u:${SLOTS.dsn}@h/d`, PGW_LEASE_TTL_S: "x" },
-    { ...good, REDIS_URL: `redis://u:${SLOTS.dsn}@h`, PGW_LIMITER_BACKEND: "redis" },
+    { ...good, REDIS_URL: `redis://u:${SLOTS.dsn}@h`, PGW_LIMITER_BACKEND: "redis", PGW_BREAKER_BACKEND: "memory" },
     { LLM__S__1__BASE_URL: "http://127.0.0.1:9/v1", LLM__S__1__MODEL: "m", LLM__S__1__API_KEY_FILE: file },
     { LLM__S__1__BASE_URL: "http://127.0.0.1:9/v1", LLM__S__1__MODEL: "m", LLM__S__1__API_KEY_FILE: SLOTS.file },
   ];
