@@ -1,4 +1,5 @@
 import { parseArgs } from "node:util";
+import { FlagError, timeLengthMs, wholeNumber } from "../../src/testing/simulation/flag-values.js";
 
 export interface FleetFlags {
   readonly forMs: number;
@@ -11,9 +12,6 @@ export interface FleetFlags {
   readonly telemetry: "postgres" | "sqlite";
   readonly help: boolean;
 }
-
-/** A mistake on the command line, in words for whoever made it. */
-export class FlagError extends Error {}
 
 export const USAGE = `npm run fleet -- [options]
 
@@ -31,7 +29,6 @@ telemetry and Redis are joined and every invariant is judged.
   --telemetry sqlite   a file in place of a private PostgreSQL
 `;
 
-const UNITS_MS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000 };
 /** Less has no room for every fault and for the calm after them. */
 const LEAST_MS = 12_000;
 
@@ -72,15 +69,8 @@ function readValues(args: readonly string[]) {
   }
 }
 
-function wholeNumber(flag: string, text: string, least: number): number {
-  const value = Number(text);
-  if (/^\d{1,9}$/.test(text) && value >= least) return value;
-  throw new FlagError(`${flag} must be a whole number from ${least}, not "${text}".`);
-}
-
 function durationMs(text: string): number {
-  const match = /^(\d{1,6}(?:\.\d{1,3})?)([smh])$/.exec(text);
-  const ms = match === null ? 0 : Number(match[1]) * UNITS_MS[match[2]!]!;
+  const ms = timeLengthMs(text);
   if (ms >= LEAST_MS) return ms;
   throw new FlagError(`--for must be a length of time from ${LEAST_MS / 1_000}s, such as 60s or 5m, not "${text}".`);
 }

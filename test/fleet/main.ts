@@ -1,11 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { seededStream } from "../../src/testing/seeded-random.js";
+import { FlagError } from "../../src/testing/simulation/flag-values.js";
 import { type RedisServer, startRedis } from "../services/redis.js";
 import { BooksJudge } from "./books-judge.js";
 import { Crew } from "./crew.js";
 import { type Arena, FAULTS, strike } from "./faults.js";
 import { Finding } from "./finding.js";
-import { FlagError, type FleetFlags, parseFlags, USAGE } from "./flags.js";
+import { type FleetFlags, parseFlags, USAGE } from "./flags.js";
 import { LimitsJudge } from "./limits-judge.js";
 import { RedisWatch } from "./redis-watch.js";
 import { type FiredFault, isGood, type Score, scoreboard } from "./scoreboard.js";

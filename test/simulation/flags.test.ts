@@ -1,7 +1,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { FlagError, parseFlags } from "../../src/testing/simulation/flags.js";
+import { FlagError } from "../../src/testing/simulation/flag-values.js";
+import { parseFlags } from "../../src/testing/simulation/flags.js";
 import { GOALS, judgeGoals } from "../../src/testing/simulation/goals.js";
 import type { Metrics } from "../../src/testing/simulation/metrics.js";
 import { SCENARIOS } from "../../src/testing/simulation/scenarios.js";

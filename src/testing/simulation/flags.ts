@@ -1,4 +1,5 @@
 import { parseArgs } from "node:util";
+import { FlagError, timeLengthMs, wholeNumber } from "./flag-values.js";
 import { MIXED_ID, SCENARIOS, WORST_ID } from "./scenarios.js";
 
 export interface SimFlags {
@@ -15,9 +16,6 @@ export interface SimFlags {
   readonly jobs: number;
   readonly help: boolean;
 }
-
-/** A mistake on the command line, in words for whoever made it. */
-export class FlagError extends Error {}
 
 export const USAGE = `npm run sim -- [options]
 
@@ -40,7 +38,6 @@ client, loop, dispatcher and governor, and judges their goals.
 
 const DEFAULT_SEEDS = 5;
 const DEFAULT_WORST_SEEDS = 50;
-const UNITS_MS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000 };
 
 export function parseFlags(args: readonly string[], processors: number): SimFlags {
   const values = readValues(args);
@@ -111,15 +108,8 @@ function seedsOf(
   return Array.from({ length: isOpenEnded ? 1_000_000 : count }, (_, index) => index + 1);
 }
 
-function wholeNumber(flag: string, text: string, least: number): number {
-  const value = Number(text);
-  if (/^\d{1,9}$/.test(text) && value >= least) return value;
-  throw new FlagError(`${flag} must be a whole number from ${least}, not "${text}".`);
-}
-
 function durationMs(text: string): number {
-  const match = /^(\d{1,6}(?:\.\d{1,3})?)([smh])$/.exec(text);
-  if (match === null || Number(match[1]) === 0)
-    throw new FlagError(`--for must be a length of time such as 90s, 5m or 1h, not "${text}".`);
-  return Number(match[1]) * UNITS_MS[match[2]!]!;
+  const ms = timeLengthMs(text);
+  if (ms === 0) throw new FlagError(`--for must be a length of time such as 90s, 5m or 1h, not "${text}".`);
+  return ms;
 }
