@@ -3,6 +3,7 @@ import type { CallRecord, OpenAttempt } from "../domain/record.js";
 import type { RecorderStats } from "../ports/recorder.js";
 import type { CancelTimer } from "../ports/runtime.js";
 import { type RecordRenderer, renderSafely } from "./capture.js";
+import { FlushWaiters } from "./flush-waiters.js";
 import type { LateRecorder, RecorderProblem } from "./late-recorder.js";
 import { PostgresDatabase } from "./postgres-database.js";
 import { type PostgresRecorderOptions, postgresOptions } from "./postgres-options.js";
@@ -28,11 +29,6 @@ const POOL_RETRY_MS = 60_000;
 /** A server that is being restarted is back within this time. */
 const CLOSE_RETRIES_MS = [250, 500, 1_000, 2_000];
 
-interface FlushWaiter {
-  readonly seq: number;
-  readonly resolve: () => void;
-}
-
 /**
  * Keeps telemetry in PostgreSQL, through the optional package `pg`. Constructing loads and connects to nothing.
  *
@@ -52,7 +48,7 @@ export class PostgresRecorder implements LateRecorder {
   readonly #queue: RowQueue;
   readonly #listeners = new Set<(problem: RecorderProblem) => void>();
   #inflight: readonly QueueEntry[] = [];
-  #flushes: FlushWaiter[] = [];
+  readonly #flushes = new FlushWaiters();
   #closing: Promise<void> | null = null;
   #scheduled = false;
   #cancelTick: CancelTimer | null = null;
@@ -99,7 +95,7 @@ export class PostgresRecorder implements LateRecorder {
   flush(): Promise<void> {
     if (this.#trouble === "pool" || this.#outstandingSeq() > this.#queue.lastSeq) return Promise.resolve();
     return new Promise((resolve) => {
-      this.#flushes.push({ seq: this.#queue.lastSeq, resolve });
+      this.#flushes.add(this.#queue.lastSeq, resolve);
       this.#pumpSoon();
     });
   }
@@ -145,11 +141,11 @@ export class PostgresRecorder implements LateRecorder {
   #pump(): void {
     if (this.#inflight.length > 0) return;
     if (this.#queue.size === 0) {
-      this.#settleFlushes(true);
+      this.#flushes.settleAll();
       return;
     }
     const isFailing = this.#trouble !== "none";
-    const isTime = this.#ticked || this.#flushes.length > 0 || (!isFailing && this.#queue.commits > 0);
+    const isTime = this.#ticked || this.#flushes.count > 0 || (!isFailing && this.#queue.commits > 0);
     const isMuch = !isFailing && this.#queue.records >= FLUSH_ROWS;
     // An attempt that ends before its time has come needs no row in the journal.
     if (isTime || isMuch) this.#write(isTime);
@@ -195,7 +191,8 @@ export class PostgresRecorder implements LateRecorder {
       for (const entry of left) this.#lose(entry, "it can't be written");
       this.#queue.dropAll();
     } else this.#queue.restore(left);
-    this.#settleFlushes(trouble !== "none");
+    if (trouble === "none") this.#flushes.settle(this.#outstandingSeq());
+    else this.#flushes.settleAll();
     if (trouble !== "retry" && trouble !== "pool") return;
     this.#askTick();
     if (trouble === "retry") this.#retryMs = Math.min(LONGEST_RETRY_MS, this.#retryMs * 2);
@@ -217,14 +214,6 @@ export class PostgresRecorder implements LateRecorder {
 
   #outstandingSeq(): number {
     return this.#inflight[0]?.seq ?? this.#queue.oldestSeq;
-  }
-
-  #settleFlushes(all: boolean): void {
-    if (this.#flushes.length === 0) return;
-    const oldest = this.#outstandingSeq();
-    const settled = this.#flushes.filter(({ seq }) => all || seq < oldest);
-    this.#flushes = all ? [] : this.#flushes.filter(({ seq }) => seq >= oldest);
-    for (const { resolve } of settled) resolve();
   }
 
   async #close(): Promise<void> {

@@ -2,6 +2,7 @@ import { resolve as resolvePath } from "node:path";
 import type { CallRecord, OpenAttempt } from "../domain/record.js";
 import type { RecorderStats } from "../ports/recorder.js";
 import { type RecordRenderer, renderSafely } from "./capture.js";
+import { FlushWaiters } from "./flush-waiters.js";
 import type { LateRecorder, RecorderProblem } from "./late-recorder.js";
 import { type QueueEntry, RowQueue } from "./row-queue.js";
 import { renderBatch } from "./sqlite-batch.js";
@@ -29,11 +30,6 @@ const RETRY_INTERVAL_MS = 500;
 const MAX_THREAD_LOSSES = 3;
 const CLOSE_TRIES = 3;
 
-interface FlushWaiter {
-  readonly seq: number;
-  readonly resolve: () => void;
-}
-
 /**
  * Keeps telemetry in a SQLite file (WAL), written by a thread of its own. Constructing opens nothing.
  *
@@ -53,7 +49,7 @@ export class SqliteRecorder implements LateRecorder {
   readonly #listeners = new Set<(problem: RecorderProblem) => void>();
   #thread: SqliteThread | null = null;
   #inflight: readonly QueueEntry[] = [];
-  #flushes: FlushWaiter[] = [];
+  readonly #flushes = new FlushWaiters();
   #closing: Promise<void> | null = null;
   #scheduled = false;
   #tickAsked = false;
@@ -98,7 +94,7 @@ export class SqliteRecorder implements LateRecorder {
   flush(): Promise<void> {
     if (this.#hopeless || this.#outstandingSeq() > this.#queue.lastSeq) return Promise.resolve();
     return new Promise((resolve) => {
-      this.#flushes.push({ seq: this.#queue.lastSeq, resolve });
+      this.#flushes.add(this.#queue.lastSeq, resolve);
       this.#thread?.hold(true);
       this.#pumpSoon();
     });
@@ -138,11 +134,11 @@ export class SqliteRecorder implements LateRecorder {
     if (this.#inflight.length > 0) return;
     if (this.#hopeless) this.#queue.dropAll();
     if (this.#queue.size === 0) {
-      this.#settleFlushes(true);
+      this.#flushes.settleAll();
       this.#thread?.hold(false);
       return;
     }
-    const isTime = this.#ticked || this.#flushes.length > 0 || (!this.#failing && this.#queue.commits > 0);
+    const isTime = this.#ticked || this.#flushes.count > 0 || (!this.#failing && this.#queue.commits > 0);
     const isMuch = !this.#failing && this.#queue.records >= FLUSH_ROWS;
     // An attempt that ends before its time has come needs no row in the journal.
     if (isTime || isMuch) this.#post(isTime);
@@ -175,7 +171,7 @@ export class SqliteRecorder implements LateRecorder {
         onLost: (reason) => this.#onThreadLost(reason),
       });
       // Rows in hand keep the process alive, unless the file refuses them and nobody waits.
-      this.#thread.hold(!this.#failing || this.#flushes.length > 0);
+      this.#thread.hold(!this.#failing || this.#flushes.count > 0);
     } catch (error) {
       queueMicrotask(() => this.#onThreadLost(String(error)));
     }
@@ -210,13 +206,13 @@ export class SqliteRecorder implements LateRecorder {
       if (entry.kind === "record") this.#written += 1;
       entry.commit?.resolve();
     }
-    this.#settleFlushes();
+    this.#flushes.settle(this.#outstandingSeq());
   }
 
   #onRefused(entries: readonly QueueEntry[]): void {
     this.#failing = true;
     this.#queue.restore(entries);
-    this.#settleFlushes(true);
+    this.#flushes.settleAll();
     this.#thread?.hold(false);
   }
 
@@ -251,14 +247,6 @@ export class SqliteRecorder implements LateRecorder {
 
   #outstandingSeq(): number {
     return this.#inflight[0]?.seq ?? this.#queue.oldestSeq;
-  }
-
-  #settleFlushes(all = false): void {
-    if (this.#flushes.length === 0) return;
-    const oldest = this.#outstandingSeq();
-    const settled = this.#flushes.filter(({ seq }) => all || seq < oldest);
-    this.#flushes = all ? [] : this.#flushes.filter(({ seq }) => seq >= oldest);
-    for (const { resolve } of settled) resolve();
   }
 
   async #close(): Promise<void> {
