@@ -19,8 +19,8 @@ const STREAM = 99;
 const patientScope = { backpressure: { whenOpen: "wait" } } as const;
 
 /** Chances from a seed, so that a failure can be repeated. */
-function chances(): () => number {
-  const draws = seededStream(FAULTY_SEED, STREAM);
+function chances(seed = FAULTY_SEED): () => number {
+  const draws = seededStream(seed, STREAM);
   return () => draws() / 2 ** 32;
 }
 
@@ -157,33 +157,43 @@ it("F67 a source that is up for 5 s and down for 5 s is left alone longer and lo
   expect(first).not.toBe(4_000);
 });
 
+/** Shares of what a single source could answer, asked for more than it may have in flight, with refusals at random. */
+async function goodputOfNoisySource(share: number, seed: number): Promise<{ whole: number; known: number }> {
+  const chance = chances(seed);
+  const [knownMs, untilMs] = [300_000, 600_000];
+  let spentMs = 0;
+  let count = 0;
+  const callers = 64;
+  const simulation = start({
+    sources: [{ maxConcurrency: callers }],
+    options: { retry: { maxRateLimited: 0 } },
+    script: () => {
+      const lengthMs = 2_000 + 16_000 * chance() * chance();
+      spentMs += lengthMs;
+      count += 1;
+      if (chance() < share) return { afterMs: 20, error: limited() };
+      return { firstTokenMs: lengthMs / 8, afterMs: lengthMs };
+    },
+  });
+  const load = closedLoop(simulation, callers, untilMs);
+  await simulation.kernel.advance(untilMs);
+  expect(load.failures).toEqual([]);
+  const idealPerS = callers / (spentMs / count / 1_000);
+  return { whole: perSecond(load, 0, untilMs) / idealPerS, known: perSecond(load, knownMs, untilMs) / idealPerS };
+}
+
 it.each([0.01, 0.05])(
   "F68 refusals at random, %d of all, cost a single source little once it is known that no rate causes them",
   async (share) => {
-    const chance = chances();
-    const [knownMs, untilMs] = [300_000, 600_000];
-    let spentMs = 0;
-    let count = 0;
-    const callers = 64;
-    const simulation = start({
-      sources: [{ maxConcurrency: callers }],
-      options: { retry: { maxRateLimited: 0 } },
-      script: () => {
-        const lengthMs = 2_000 + 16_000 * chance() * chance();
-        spentMs += lengthMs;
-        count += 1;
-        if (chance() < share) return { afterMs: 20, error: limited() };
-        return { firstTokenMs: lengthMs / 8, afterMs: lengthMs };
-      },
-    });
-    const load = closedLoop(simulation, callers, untilMs);
-    await simulation.kernel.advance(untilMs);
-    const idealPerS = callers / (spentMs / count / 1_000);
-    // Until then cuts are tried, and a limit would have shown itself.
-    expect(perSecond(load, 0, knownMs)).toBeGreaterThan(0.5 * idealPerS);
-    expect(perSecond(load, 0, untilMs)).toBeGreaterThan(0.8 * idealPerS);
-    expect(perSecond(load, knownMs, untilMs)).toBeGreaterThan(0.9 * idealPerS);
-    expect(load.failures).toEqual([]);
+    const wholes: number[] = [];
+    for (let seed = 1; seed <= 12; seed += 1) {
+      const { whole, known } = await goodputOfNoisySource(share, seed);
+      // Until it is known cuts are tried, and a limit would have shown itself: bad luck lets that take minutes.
+      expect(whole).toBeGreaterThan(0.75);
+      expect(known).toBeGreaterThan(0.85);
+      wholes.push(whole);
+    }
+    expect(wholes.reduce((sum, whole) => sum + whole, 0) / wholes.length).toBeGreaterThan(0.9);
   },
 );
 

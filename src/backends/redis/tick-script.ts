@@ -1626,6 +1626,7 @@ local forgetNoise = ____noise_2Ejs.forgetNoise
 local hearRefusal = ____noise_2Ejs.hearRefusal
 local noNoise = ____noise_2Ejs.noNoise
 local noteCut = ____noise_2Ejs.noteCut
+local tellOfNoise = ____noise_2Ejs.tellOfNoise
 function ____exports.pacedWindow(p, limits, nowMs)
 local cap = limits.maxConcurrency > 0 and limits.maxConcurrency or MAX_WINDOW
 if p.window.wMax == 0 then
@@ -1697,13 +1698,17 @@ math.max(LEAST_SPAN_MS, nowMs - p.firstAdmittedMs)
 return (p.bucketCount + p.earlierCount * (1 - share)) * 1000 / spanMs
 end
 function cutRateFor(p, limits, attempt, nowMs)
-if not mayCutRate(p, attempt, nowMs) or hearRefusal(
+if not mayCutRate(p, attempt, nowMs) then
+return false
+end
+if hearRefusal(
 p.rateNoise,
 p.rate,
 p.admitted,
 p.attemptMs,
 nowMs
 ) then
+tellOfNoise(p.rateNoise, p.windowNoise, p.window, nowMs)
 return false
 end
 cutRate(p, limits, nowMs)
@@ -1739,14 +1744,18 @@ p.admitted,
 p.attemptMs,
 nowMs
 ) then
+tellOfNoise(p.windowNoise, p.rateNoise, p.rate, nowMs)
 return false
 end
+noteCut(
+p.windowNoise,
+____exports.pacedWindow(p, limits, nowMs)
+)
 cut(
 p.window,
 windowLevel(p, limits, attempt, nowMs),
 nowMs
 )
-noteCut(p.windowNoise, p.window.wMax)
 return true
 end
 function windowLevel(p, limits, attempt, nowMs)
@@ -1937,6 +1946,7 @@ c.cutAtMs = nowMs
 end
 function ____exports.resume(c, level, nowMs)
 c.wMax = level
+c.kMs = K_MIN_MS
 c.cutAtMs = nowMs - c.kMs
 end
 return ____exports
@@ -2012,21 +2022,39 @@ return ____exports
 end,
 ["domain.scheduling.noise"] = function(...) 
 local ____exports = {}
-local isStillNoise, WORSE_SHARE, LEAST_REFUSALS
+local endRow, weighRare, begin, isStillNoise, RARE_GAP, RARE_SHARE, LATE_SHARE, CALM_MS, WORSE_SHARE, LEAST_REFUSALS
 local ____cubic_2Ejs = require("domain.scheduling.cubic")
 local BETA = ____cubic_2Ejs.BETA
 local resume = ____cubic_2Ejs.resume
 function ____exports.forgetNoise(n)
+endRow(n)
+n.rareCuts = 0
+end
+function endRow(n)
 n.vainCuts = 0
 n.attempts = 0
 n.refusals = 0
 n.usualGap = 0
 end
-function isStillNoise(n, c, gap, calmMs)
+function weighRare(n, shareOfCurve, gap)
+if shareOfCurve < RARE_SHARE and gap >= RARE_GAP then
+n.rareCuts = n.rareCuts + 1
+end
+if shareOfCurve > LATE_SHARE then
+n.rareCuts = math.max(0, n.rareCuts - 1)
+end
+end
+function begin(n, c, usualGap, nowMs)
+____exports.forgetNoise(n)
+n.usualGap = usualGap
+resume(c, n.fullLevel, nowMs)
+return true
+end
+function isStillNoise(n, gap, calmMs)
 n.attempts = n.attempts + gap
 n.refusals = n.refusals + 1
 local isJudged = n.refusals >= LEAST_REFUSALS
-if calmMs > c.kMs or isJudged and n.attempts < WORSE_SHARE * n.usualGap * n.refusals then
+if calmMs > CALM_MS or isJudged and n.attempts < WORSE_SHARE * n.usualGap * n.refusals then
 ____exports.forgetNoise(n)
 return false
 end
@@ -2040,12 +2068,19 @@ local MOST_VAIN_CUTS = 4
 local LEAST_SHARE = 0.35
 local EARLY_SHARE = 0.5
 local LEAST_GAP = 8
+local MOST_RARE_CUTS = 2
+RARE_GAP = 30
+RARE_SHARE = 0.25
+LATE_SHARE = 0.8
+local RARE_USUAL_GAP = 75
+CALM_MS = 120000
 local KEPT_SHARE = 0.85
 WORSE_SHARE = 0.4
 LEAST_REFUSALS = 6
 function ____exports.noNoise()
 return {
 vainCuts = 0,
+rareCuts = 0,
 fullLevel = 0,
 attempts = 0,
 refusals = 0,
@@ -2066,11 +2101,15 @@ if c.wMax == 0 then
 return false
 end
 if n.usualGap > 0 then
-return isStillNoise(n, c, gap, calmMs)
+return isStillNoise(n, gap, calmMs)
 end
 local sinceCutMs = nowMs - c.cutAtMs
+weighRare(n, sinceCutMs / c.kMs, gap)
+if n.rareCuts >= MOST_RARE_CUTS then
+return begin(n, c, RARE_USUAL_GAP, nowMs)
+end
 if sinceCutMs >= EARLY_SHARE * c.kMs then
-____exports.forgetNoise(n)
+endRow(n)
 n.fullLevel = n.fullLevel * KEPT_SHARE
 return false
 end
@@ -2083,13 +2122,12 @@ if n.vainCuts < MOST_VAIN_CUTS and BETA * c.wMax > LEAST_SHARE * n.fullLevel the
 return false
 end
 local usualGap = n.attempts / n.refusals
-if usualGap < LEAST_GAP then
-return false
+return usualGap >= LEAST_GAP and begin(n, c, usualGap, nowMs)
 end
-____exports.forgetNoise(n)
-n.usualGap = usualGap
-resume(c, n.fullLevel, nowMs)
-return true
+function ____exports.tellOfNoise(known, other, c, nowMs)
+if known.usualGap >= RARE_GAP and other.usualGap == 0 and c.wMax > 0 then
+begin(other, c, known.usualGap, nowMs)
+end
 end
 return ____exports
 end,
@@ -4960,7 +4998,7 @@ local ____exports = {}
 ____exports.LAYOUT_VERSION = 1
 local GATE_FIELDS = 6
 local CUBIC_FIELDS = 3
-local NOISE_FIELDS = 7
+local NOISE_FIELDS = 8
 local function addGates(values, g)
 __TS__ArrayPush(
 values,
@@ -4991,6 +5029,7 @@ local function addNoise(values, n)
 __TS__ArrayPush(
 values,
 n.vainCuts,
+n.rareCuts,
 n.fullLevel,
 n.attempts,
 n.refusals,
@@ -5001,12 +5040,13 @@ n.heardAtMs
 end
 local function readNoise(n, v, at)
 n.vainCuts = v[at + 1]
-n.fullLevel = v[at + 1 + 1]
-n.attempts = v[at + 2 + 1]
-n.refusals = v[at + 3 + 1]
-n.usualGap = v[at + 4 + 1]
-n.heardAttempts = v[at + 5 + 1]
-n.heardAtMs = v[at + 6 + 1]
+n.rareCuts = v[at + 1 + 1]
+n.fullLevel = v[at + 2 + 1]
+n.attempts = v[at + 3 + 1]
+n.refusals = v[at + 4 + 1]
+n.usualGap = v[at + 5 + 1]
+n.heardAttempts = v[at + 6 + 1]
+n.heardAtMs = v[at + 7 + 1]
 return at + NOISE_FIELDS
 end
 function ____exports.flattenSource(source)

@@ -57,8 +57,9 @@ export function cut(c: CubicRecord, level: number, nowMs: number, newsMs = 0): v
   c.cutAtMs = nowMs;
 }
 
-/** As if the last cut had been one from this level, and its time were over. */
+/** As if the only cut had been one from this level, and its time were over. */
 export function resume(c: CubicRecord, level: number, nowMs: number): void {
   c.wMax = level;
+  c.kMs = K_MIN_MS;
   c.cutAtMs = nowMs - c.kMs;
 }

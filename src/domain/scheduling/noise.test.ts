@@ -1,7 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { NO_LIMITS } from "../source.js";
-import { cutFor, newPacer, notePacedGrant, type PacerRecord, pacedRate } from "./pacer.js";
+import type { RateLimitDimension } from "../upstream-limits.js";
+import { cutFor, newPacer, notePacedGrant, type PacerRecord, pacedRate, pacedWindow } from "./pacer.js";
 
 const ATTEMPT_MS = 100;
 const KNOWN_MS = 10_000;
@@ -27,8 +28,8 @@ function request(source: Source, uncutPerS = 50): void {
   notePacedGrant(source.p, NO_LIMITS, source.nowMs, source.nowMs);
 }
 
-function refuse({ p, nowMs }: Source): boolean {
-  return cutFor(p, NO_LIMITS, "requests", { startedAtMs: nowMs - 20, inflight: 5 }, nowMs);
+function refuse({ p, nowMs }: Source, limit: RateLimitDimension = "requests", limits = NO_LIMITS): boolean {
+  return cutFor(p, limits, limit, { startedAtMs: nowMs - 20, inflight: 5 }, nowMs);
 }
 
 /** Every so manieth request is refused, whatever the rate. */
@@ -55,10 +56,30 @@ describe("refusals that no rate causes", () => {
     expect(noise(source, 9, 24)).toBeGreaterThan(0);
   });
 
-  test("are forgotten when they stay away for the length of the curve", () => {
+  test("need only two cuts to be known where they are rare and come soon after a cut", () => {
+    const source = busySource();
+    expect(noise(source, 100, 30)).toBe(2);
+    expect(pacedRate(source.p, NO_LIMITS, source.nowMs)).toBeGreaterThan(48);
+  });
+
+  test("give the window back to the rate that was cut with it, and the rate to the window", () => {
+    for (const cutFirst of ["requests", "concurrency"] as const) {
+      const source = busySource();
+      const limits = { ...NO_LIMITS, maxConcurrency: 10 };
+      refuse(source, cutFirst === "requests" ? "concurrency" : "requests", limits);
+      for (let n = 0; n < 3; n += 1) {
+        for (let k = 0; k < 100; k += 1) request(source);
+        refuse(source, cutFirst, limits);
+      }
+      expect(pacedRate(source.p, NO_LIMITS, source.nowMs)).toBeGreaterThan(48);
+      expect(pacedWindow(source.p, limits, source.nowMs)).toBeGreaterThanOrEqual(9);
+    }
+  });
+
+  test("are forgotten when they stay away for two minutes", () => {
     const source = busySource();
     noise(source, 20, 10);
-    const untilMs = source.nowMs + 2 * source.p.rate.kMs;
+    const untilMs = source.nowMs + 121_000;
     while (source.nowMs < untilMs) request(source);
     expect(refuse(source)).toBe(true);
   });

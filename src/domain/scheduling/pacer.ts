@@ -3,7 +3,7 @@ import type { LimitConfig } from "../source.js";
 import type { RateLimitDimension, UpstreamLimits } from "../upstream-limits.js";
 import { type CubicRecord, cubicValue, cut, neverCut } from "./cubic.js";
 import { type GoodputRecord, newGoodput, noteLetThrough, rateFloor, windowFloor } from "./goodput.js";
-import { forgetNoise, hearRefusal, type NoiseRecord, noNoise, noteCut } from "./noise.js";
+import { forgetNoise, hearRefusal, type NoiseRecord, noNoise, noteCut, tellOfNoise } from "./noise.js";
 
 /**
  * What a source bears, learned from its 429s and headers (spec 10 §3): two controllers, one for calls in flight (W), one
@@ -179,7 +179,11 @@ export function cutFor(
 }
 
 function cutRateFor(p: PacerRecord, limits: LimitConfig, attempt: PacedAttempt, nowMs: number): boolean {
-  if (!mayCutRate(p, attempt, nowMs) || hearRefusal(p.rateNoise, p.rate, p.admitted, p.attemptMs, nowMs)) return false;
+  if (!mayCutRate(p, attempt, nowMs)) return false;
+  if (hearRefusal(p.rateNoise, p.rate, p.admitted, p.attemptMs, nowMs)) {
+    tellOfNoise(p.rateNoise, p.windowNoise, p.window, nowMs);
+    return false;
+  }
   cutRate(p, limits, nowMs);
   noteCut(p.rateNoise, p.rate.wMax);
   return true;
@@ -197,9 +201,13 @@ function cutRate(p: PacerRecord, limits: LimitConfig, nowMs: number): void {
 
 function cutWindowFor(p: PacerRecord, limits: LimitConfig, attempt: PacedAttempt, nowMs: number): boolean {
   if (isStale(p.window, attempt)) return false;
-  if (hearRefusal(p.windowNoise, p.window, p.admitted, p.attemptMs, nowMs)) return false;
+  if (hearRefusal(p.windowNoise, p.window, p.admitted, p.attemptMs, nowMs)) {
+    tellOfNoise(p.windowNoise, p.rateNoise, p.rate, nowMs);
+    return false;
+  }
+  // What was open, not what was used of it: a window may be cut while its first calls are still being sent.
+  noteCut(p.windowNoise, pacedWindow(p, limits, nowMs));
   cut(p.window, windowLevel(p, limits, attempt, nowMs), nowMs);
-  noteCut(p.windowNoise, p.window.wMax);
   return true;
 }
 

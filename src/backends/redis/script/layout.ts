@@ -17,7 +17,7 @@ type Packed = any[];
 
 const GATE_FIELDS = 6;
 const CUBIC_FIELDS = 3;
-const NOISE_FIELDS = 7;
+const NOISE_FIELDS = 8;
 
 function addGates(values: Values, g: GateRecord): void {
   values.push(g.windowId, g.windowRequests, g.windowTokens, g.requestTatMs, g.tokenTatMs, g.newestGrant);
@@ -41,17 +41,18 @@ function readCubic(c: CubicRecord, v: Packed, at: number): number {
 }
 
 function addNoise(values: Values, n: NoiseRecord): void {
-  values.push(n.vainCuts, n.fullLevel, n.attempts, n.refusals, n.usualGap, n.heardAttempts, n.heardAtMs);
+  values.push(n.vainCuts, n.rareCuts, n.fullLevel, n.attempts, n.refusals, n.usualGap, n.heardAttempts, n.heardAtMs);
 }
 
 function readNoise(n: NoiseRecord, v: Packed, at: number): number {
   n.vainCuts = v[at];
-  n.fullLevel = v[at + 1];
-  n.attempts = v[at + 2];
-  n.refusals = v[at + 3];
-  n.usualGap = v[at + 4];
-  n.heardAttempts = v[at + 5];
-  n.heardAtMs = v[at + 6];
+  n.rareCuts = v[at + 1];
+  n.fullLevel = v[at + 2];
+  n.attempts = v[at + 3];
+  n.refusals = v[at + 4];
+  n.usualGap = v[at + 5];
+  n.heardAttempts = v[at + 6];
+  n.heardAtMs = v[at + 7];
   return at + NOISE_FIELDS;
 }
 
