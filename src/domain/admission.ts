@@ -1,5 +1,6 @@
 import type { StoreClock } from "./gates/gate.js";
 import { grantTo } from "./grant.js";
+import { leaseEndMs } from "./leases.js";
 import type { SeededRandom } from "./random.js";
 import { ENDS_ANY_TIME, passedOver, refuse, refuseFor } from "./refusal.js";
 import { mayHedge, mayRetry } from "./scheduling/budgets.js";
@@ -128,7 +129,7 @@ function matchedChoice({ state, clock }: Desk, want: Want, chosen: Standing): Ch
 function grantOf({ state, clock }: Desk, want: Want): Grant | null {
   const live = state.leases.get(want.leaseId);
   if (live === undefined) return null;
-  state.leases.renew(want.leaseId, clock.nowMs + state.leaseTtlMs);
+  state.leases.renew(want.leaseId, leaseEndMs(clock.nowMs, state.leaseTtlMs));
   return live.grant;
 }
 

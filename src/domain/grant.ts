@@ -1,6 +1,7 @@
 import { startProbe } from "./breaker.js";
 import { noteGrant } from "./cooldown.js";
 import { type StoreClock, takeFromGates } from "./gates/gate.js";
+import { leaseEndMs } from "./leases.js";
 import { payHedge, payRetry } from "./scheduling/budgets.js";
 import { firstTokenDueMs, hedgeAfterMs } from "./scheduling/first-token.js";
 import { notePacedGrant } from "./scheduling/pacer.js";
@@ -49,7 +50,7 @@ export function grantTo(
   state.leases.add({
     grant,
     globalWindowId,
-    expiresAtMs: nowMs + state.leaseTtlMs,
+    expiresAtMs: leaseEndMs(nowMs, state.leaseTtlMs),
     startedAtMs: startMs,
     inflight: state.leases.inflightOf(source.config.name) + 1,
     promptTokens: want.promptTokens,

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { STATE_KEY } from "../../src/backends/redis/script/keys.js";
+import { GRANTS_KEY, STATE_KEY } from "../../src/backends/redis/script/keys.js";
 import { restoreScope, restoreSource, type Values } from "../../src/backends/redis/script/layout.js";
 import { MemoryLeases } from "../../src/domain/memory-leases.js";
 import { BREAKER_DEFAULTS, SCHEDULING_DEFAULTS } from "../../src/domain/scope.js";
@@ -17,9 +17,9 @@ local time = redis.call('TIME')
 local out = { now = time[1] * 1000 + time[2] / 1000, leases = {}, immortal = {}, state = {} }
 local ids = redis.call('ZRANGE', prefix .. 'l', 0, -1, 'WITHSCORES')
 for n = 1, #ids, 2 do
-  local packed = redis.call('HGET', prefix .. 'g', ids[n])
-  local grant = packed and cmsgpack.unpack(packed).grant or {}
-  table.insert(out.leases, { ids[n], ids[n + 1], grant.source or '', grant.probe and true or false })
+  local packed = redis.call('HGET', prefix .. ARGV[3], ids[n])
+  local lease = packed and cmsgpack.unpack(packed) or {}
+  table.insert(out.leases, { ids[n], ids[n + 1], lease[2] or '', lease[4] and true or false })
 end
 for _, key in ipairs(redis.call('KEYS', prefix .. '*')) do
   if redis.call('PTTL', key) < 0 then table.insert(out.immortal, key) end
@@ -99,7 +99,7 @@ export class RedisWatch {
   }
 
   async #look(): Promise<Look> {
-    return JSON.parse(String(await this.redis.command("EVAL", LOOK, 0, this.prefix, STATE_KEY))) as Look;
+    return JSON.parse(String(await this.redis.command("EVAL", LOOK, 0, this.prefix, STATE_KEY, GRANTS_KEY))) as Look;
   }
 
   #judge(look: Look): void {

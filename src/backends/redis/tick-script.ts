@@ -3547,6 +3547,8 @@ local ____exports = {}
 local applyAccounts, noteEffect, answerWants, NO_GRANTS, NO_REFUSALS, NONE_APPLIED
 local ____admission_2Ejs = require("domain.admission")
 local admitAll = ____admission_2Ejs.admitAll
+local ____leases_2Ejs = require("domain.leases")
+local leaseEndMs = ____leases_2Ejs.leaseEndMs
 local ____random_2Ejs = require("domain.random")
 local seededRandom = ____random_2Ejs.seededRandom
 local ____evacuation_2Ejs = require("domain.scheduling.evacuation")
@@ -3591,7 +3593,10 @@ released
 )
 end
 for ____, leaseId in ipairs(renew) do
-applied[#applied + 1] = state.leases:renew(leaseId, clock.nowMs + state.leaseTtlMs)
+applied[#applied + 1] = state.leases:renew(
+leaseId,
+leaseEndMs(clock.nowMs, state.leaseTtlMs)
+)
 end
 return applied
 end
@@ -3689,6 +3694,8 @@ local ____exports = {}
 local admitOne, admitLine, leaveLine, matchedChoice, grantOf, answerOf, holdsBack, passesClass, decide, isHopeless, decideHedge, hasRoomForHedge, yieldMs, book, HEDGE_WAIT_MS, HEDGE_USED_SHARE, BUDGET_RECHECK_MS, YIELD_RECHECK_MS, LEAST_YIELD_MS
 local ____grant_2Ejs = require("domain.grant")
 local grantTo = ____grant_2Ejs.grantTo
+local ____leases_2Ejs = require("domain.leases")
+local leaseEndMs = ____leases_2Ejs.leaseEndMs
 local ____refusal_2Ejs = require("domain.refusal")
 local ENDS_ANY_TIME = ____refusal_2Ejs.ENDS_ANY_TIME
 local passedOver = ____refusal_2Ejs.passedOver
@@ -3852,7 +3859,10 @@ local live = state.leases:get(want.leaseId)
 if live == nil then
 return nil
 end
-state.leases:renew(want.leaseId, clock.nowMs + state.leaseTtlMs)
+state.leases:renew(
+want.leaseId,
+leaseEndMs(clock.nowMs, state.leaseTtlMs)
+)
 return live.grant
 end
 function answerOf(____bindingPattern0, ahead)
@@ -4061,6 +4071,8 @@ local ____cooldown_2Ejs = require("domain.cooldown")
 local noteGrant = ____cooldown_2Ejs.noteGrant
 local ____gate_2Ejs = require("domain.gates.gate")
 local takeFromGates = ____gate_2Ejs.takeFromGates
+local ____leases_2Ejs = require("domain.leases")
+local leaseEndMs = ____leases_2Ejs.leaseEndMs
 local ____budgets_2Ejs = require("domain.scheduling.budgets")
 local payHedge = ____budgets_2Ejs.payHedge
 local payRetry = ____budgets_2Ejs.payRetry
@@ -4178,7 +4190,7 @@ passedOver = passed
 state.leases:add({
 grant = grant,
 globalWindowId = globalWindowId,
-expiresAtMs = nowMs + state.leaseTtlMs,
+expiresAtMs = leaseEndMs(nowMs, state.leaseTtlMs),
 startedAtMs = startMs,
 inflight = state.leases:inflightOf(source.config.name) + 1,
 promptTokens = want.promptTokens,
@@ -4191,6 +4203,13 @@ if state.keepsFacts then
 forgetFacts(state, source)
 end
 return grant
+end
+return ____exports
+end,
+["domain.leases"] = function(...) 
+local ____exports = {}
+function ____exports.leaseEndMs(nowMs, leaseTtlMs)
+return math.floor(nowMs + leaseTtlMs)
 end
 return ____exports
 end,
@@ -4940,8 +4959,8 @@ local ____exports = {}
 local ____layout_2Ejs = require("layout")
 local LAYOUT_VERSION = ____layout_2Ejs.LAYOUT_VERSION
 ____exports.STATE_KEY = "s" .. tostring(LAYOUT_VERSION)
+____exports.GRANTS_KEY = "g" .. tostring(LAYOUT_VERSION)
 ____exports.LEASES_KEY = "l"
-____exports.GRANTS_KEY = "g"
 ____exports.WORKERS_KEY = "w"
 ____exports.SIZES_KEY = "est"
 ____exports.SCOPE_FIELD = "*"
@@ -4957,7 +4976,7 @@ end,
 local ____lualib = require("lualib_bundle")
 local __TS__ArrayPush = ____lualib.__TS__ArrayPush
 local ____exports = {}
-____exports.LAYOUT_VERSION = 1
+____exports.LAYOUT_VERSION = 2
 local GATE_FIELDS = 6
 local CUBIC_FIELDS = 3
 local NOISE_FIELDS = 7
@@ -5232,7 +5251,9 @@ local __TS__ArrayMap = ____lualib.__TS__ArrayMap
 local __TS__New = ____lualib.__TS__New
 local __TS__NumberIsNaN = ____lualib.__TS__NumberIsNaN
 local ____exports = {}
-local dropOtherType, dropFields, unpacked, stateCheck, isPacked, isLike, startsLike, isLease, reviseLeases, SIZE_TYPES
+local dropOtherType, dropFields, unpacked, stateCheck, isPacked, isLike, startsLike, reviseLeases, SIZE_TYPES
+local ____leases_2Ejs = require("domain.leases")
+local leaseEndMs = ____leases_2Ejs.leaseEndMs
 local ____scope_2Dstate_2Ejs = require("domain.scope-state")
 local newScopeState = ____scope_2Dstate_2Ejs.newScopeState
 local ____common_2Dlimits_2Ejs = require("common-limits")
@@ -5252,9 +5273,13 @@ local ____layout_2Ejs = require("layout")
 local flattenScope = ____layout_2Ejs.flattenScope
 local flattenSource = ____layout_2Ejs.flattenSource
 local LAYOUT_VERSION = ____layout_2Ejs.LAYOUT_VERSION
+local ____lease_2Dlayout_2Ejs = require("lease-layout")
+local LEASE_TYPES = ____lease_2Dlayout_2Ejs.LEASE_TYPES
 local ____lease_2Dstore_2Ejs = require("lease-store")
 local LeaseStore = ____lease_2Dstore_2Ejs.LeaseStore
+local packedLease = ____lease_2Dstore_2Ejs.packedLease
 local score = ____lease_2Dstore_2Ejs.score
+local unpackedLease = ____lease_2Dstore_2Ejs.unpackedLease
 local ____scope_2Dclock_2Ejs = require("scope-clock")
 local scopeClock = ____scope_2Dclock_2Ejs.scopeClock
 local ____size_2Dstore_2Ejs = require("size-store")
@@ -5372,20 +5397,10 @@ end
 end
 return true
 end
-function isLease(leaseId, lease)
-if type(lease) ~= "table" or type(lease.grant) ~= "table" then
-return false
-end
-local ____lease_2 = lease
-local grant = ____lease_2.grant
-local numbers = {lease.expiresAtMs, lease.startedAtMs, lease.inflight, lease.ttftMs}
-local granted = {grant.epoch, grant.reservedTokens, grant.leaseTtlMs}
-local texts = {grant.source, lease.tag, lease.overdue}
-return grant.leaseId == leaseId and isLike(numbers, {"number", "number", "number", "number"}) and isLike(granted, {"number", "number", "number"}) and isLike(texts, {"string", "string", "string"})
-end
 function reviseLeases(prefix, names, leaseTtlMs, nowMs, ttlMs)
 local all = prefix .. LEASES_KEY
 local grants = prefix .. GRANTS_KEY
+local latest = score(leaseEndMs(nowMs, leaseTtlMs))
 local revised = 0
 for ____, key in ipairs({
 all,
@@ -5394,18 +5409,8 @@ names,
 function(____, name) return prefix .. sourceLeasesKey(name) end
 ))
 }) do
-for ____, leaseId in ipairs(redis.call(
-"ZRANGEBYSCORE",
-key,
-"(" .. score(nowMs + leaseTtlMs),
-"+inf"
-)) do
-redis.call(
-"ZADD",
-key,
-score(nowMs + leaseTtlMs),
-leaseId
-)
+for ____, leaseId in ipairs(redis.call("ZRANGEBYSCORE", key, "(" .. latest, "+inf")) do
+redis.call("ZADD", key, latest, leaseId)
 revised = revised + 1
 end
 end
@@ -5413,16 +5418,23 @@ local stored = redis.call("HGETALL", grants)
 do
 local at = 0
 while at < #stored do
+do
+local __continue44
+repeat
 local leaseId = stored[at + 1]
-local lease = cmsgpack.unpack(stored[at + 1 + 1])
-local latestMs = nowMs + lease.grant.leaseTtlMs
+local lease = unpackedLease(leaseId, stored[at + 1 + 1])
+if lease == nil then
+__continue44 = true
+break
+end
+local latestMs = leaseEndMs(nowMs, lease.grant.leaseTtlMs)
 if lease.expiresAtMs > latestMs then
 lease.expiresAtMs = latestMs
 redis.call(
 "HSET",
 grants,
 leaseId,
-cmsgpack.pack(lease)
+packedLease(lease)
 )
 revised = revised + 1
 end
@@ -5435,6 +5447,12 @@ score(lease.expiresAtMs),
 leaseId
 )
 redis.call("PEXPIRE", key, ttlMs)
+end
+__continue44 = true
+until true
+if not __continue44 then
+break
+end
 end
 at = at + 2
 end
@@ -5487,7 +5505,7 @@ function(_, values) return isLike(values, SIZE_TYPES) end
 )
 dropped = dropped + dropFields(
 prefix .. GRANTS_KEY,
-function(leaseId, lease) return isLease(leaseId, lease) end
+function(_, values) return isLike(values, LEASE_TYPES) end
 )
 return dropped + reviseLeases(
 prefix,
@@ -5626,16 +5644,118 @@ return true
 end
 return ____exports
 end,
+["lease-layout"] = function(...) 
+local ____exports = {}
+local orNull
+local ____layout_2Ejs = require("layout")
+local LAYOUT_VERSION = ____layout_2Ejs.LAYOUT_VERSION
+function orNull(value)
+local ____temp_1
+if value == false then
+____temp_1 = nil
+else
+____temp_1 = value
+end
+return ____temp_1
+end
+____exports.LEASE_TYPES = {
+"number",
+"string",
+"number",
+"boolean",
+"number",
+"number",
+"number",
+"number",
+"number",
+"number",
+"number",
+"string",
+"boolean",
+"string",
+"table"
+}
+function ____exports.flattenLease(lease)
+local ____lease_0 = lease
+local grant = ____lease_0.grant
+local windowId = grant.windowId or false
+local globalWindowId = lease.globalWindowId or false
+local firstTokenDueMs = grant.firstTokenDueMs or false
+local hedgeAfterMs = grant.hedgeAfterMs or false
+local promptTokens = lease.promptTokens or false
+return {
+LAYOUT_VERSION,
+grant.source,
+grant.epoch,
+grant.probe,
+grant.reservedTokens,
+grant.leaseTtlMs,
+grant.startInMs,
+lease.expiresAtMs,
+lease.startedAtMs,
+lease.inflight,
+lease.ttftMs,
+lease.tag,
+lease.retry,
+lease.overdue,
+grant.passedOver,
+windowId,
+globalWindowId,
+firstTokenDueMs,
+hedgeAfterMs,
+promptTokens
+}
+end
+function ____exports.restoreLease(leaseId, v)
+if v[1] ~= LAYOUT_VERSION then
+return nil
+end
+return {
+grant = {
+leaseId = leaseId,
+source = v[2],
+epoch = v[3],
+probe = v[4],
+reservedTokens = v[5],
+leaseTtlMs = v[6],
+startInMs = v[7],
+passedOver = v[15],
+windowId = orNull(v[16]),
+firstTokenDueMs = orNull(v[18]),
+hedgeAfterMs = orNull(v[19])
+},
+expiresAtMs = v[8],
+startedAtMs = v[9],
+inflight = v[10],
+ttftMs = v[11],
+tag = v[12],
+retry = v[13],
+overdue = v[14],
+globalWindowId = orNull(v[17]),
+promptTokens = orNull(v[20]) or nil
+}
+end
+return ____exports
+end,
 ["lease-store"] = function(...) 
 local ____lualib = require("lualib_bundle")
 local __TS__Class = ____lualib.__TS__Class
 local __TS__ArraySlice = ____lualib.__TS__ArraySlice
 local ____exports = {}
-local inParts, MOST_ARGUMENTS
+local listOf, inParts, MOST_ARGUMENTS
 local ____keys_2Ejs = require("keys")
 local GRANTS_KEY = ____keys_2Ejs.GRANTS_KEY
 local LEASES_KEY = ____keys_2Ejs.LEASES_KEY
 local sourceLeasesKey = ____keys_2Ejs.sourceLeasesKey
+local ____lease_2Dlayout_2Ejs = require("lease-layout")
+local flattenLease = ____lease_2Dlayout_2Ejs.flattenLease
+local restoreLease = ____lease_2Dlayout_2Ejs.restoreLease
+function listOf(lists, name)
+if lists[name] == nil then
+lists[name] = {}
+end
+return lists[name]
+end
 function inParts(list, use)
 if #list == 0 then
 return
@@ -5651,6 +5771,15 @@ use(__TS__ArraySlice(list, from, from + MOST_ARGUMENTS))
 from = from + MOST_ARGUMENTS
 end
 end
+end
+function ____exports.packedLease(lease)
+return cmsgpack.pack(flattenLease(lease))
+end
+function ____exports.unpackedLease(leaseId, packed)
+return restoreLease(
+leaseId,
+cmsgpack.unpack(packed)
+)
 end
 function ____exports.score(moment)
 return string.format("%.17g", moment)
@@ -5765,7 +5894,13 @@ local ____self_reclaimed_1 = self.reclaimed
 ____self_reclaimed_1[#____self_reclaimed_1 + 1] = leaseId
 local packed = redis.call("HGET", self.prefix .. GRANTS_KEY, leaseId)
 self.known[leaseId] = false
-local lease = type(packed) == "string" and cmsgpack.unpack(packed) or nil
+local ____temp_2
+if type(packed) == "string" then
+____temp_2 = ____exports.unpackedLease(leaseId, packed)
+else
+____temp_2 = nil
+end
+local lease = ____temp_2
 if lease == nil then
 __continue22 = true
 break
@@ -5791,12 +5926,7 @@ end
 function LeaseStore.prototype.save(self, ttlMs)
 local all = self.prefix .. LEASES_KEY
 local grants = self.prefix .. GRANTS_KEY
-local gone = {}
-local kept = {}
-local written = {}
-for ____, leaseId in ipairs(self.reclaimed) do
-gone[#gone + 1] = leaseId
-end
+local gone = {unpack(self.reclaimed)}
 if #gone > 0 then
 for ____, source in ipairs(self.sources) do
 redis.call(
@@ -5807,24 +5937,52 @@ ____exports.score(self.nowMs)
 )
 end
 end
-for ____, ____value in ipairs(self.dropped) do
-local grant = ____value.grant
-redis.call("ZREM", self.prefix .. self.sourceKeys[grant.source], grant.leaseId)
+for source in pairs(self.dropped) do
+local key = self.prefix .. self.sourceKeys[source]
+inParts(
+self.dropped[source],
+function(part) return redis.call(
+"ZREM",
+key,
+unpack(part)
+) end
+)
 end
+local kept = {}
+local keptOf = {}
 for leaseId in pairs(self.moved) do
+do
+local __continue35
+repeat
 local lease = self.moved[leaseId]
-local own = self.prefix .. self.sourceKeys[lease.grant.source]
 if self.known[leaseId] == false then
 gone[#gone + 1] = leaseId
-else
+__continue35 = true
+break
+end
 local expiry = ____exports.score(lease.expiresAtMs)
 kept[#kept + 1] = expiry
 kept[#kept + 1] = leaseId
-redis.call("ZADD", own, expiry, leaseId)
-written[own] = true
+local own = listOf(keptOf, lease.grant.source)
+own[#own + 1] = expiry
+own[#own + 1] = leaseId
+__continue35 = true
+until true
+if not __continue35 then
+break
 end
 end
-for key in pairs(written) do
+end
+for source in pairs(keptOf) do
+local key = self.prefix .. self.sourceKeys[source]
+inParts(
+keptOf[source],
+function(part) return redis.call(
+"ZADD",
+key,
+unpack(part)
+) end
+)
 redis.call("PEXPIRE", key, ttlMs)
 end
 inParts(
@@ -5869,23 +6027,23 @@ function LeaseStore.prototype.changedLeases(self)
 local changed = {}
 for leaseId in pairs(self.known) do
 do
-local __continue47
+local __continue46
 repeat
 local lease = self.known[leaseId]
 if lease == false then
-__continue47 = true
+__continue46 = true
 break
 end
-local packed = cmsgpack.pack(lease)
+local packed = ____exports.packedLease(lease)
 if packed == self.packed[leaseId] and self.moved[leaseId] == nil then
-__continue47 = true
+__continue46 = true
 break
 end
 changed[#changed + 1] = leaseId
 changed[#changed + 1] = packed
-__continue47 = true
+__continue46 = true
 until true
-if not __continue47 then
+if not __continue46 then
 break
 end
 end
@@ -5897,8 +6055,11 @@ self.known[leaseId] = false
 if type(packed) ~= "string" then
 return
 end
-local lease = cmsgpack.unpack(packed)
-if lease.expiresAtMs <= self.nowMs or self.sourceKeys[lease.grant.source] == nil then
+local lease = ____exports.unpackedLease(leaseId, packed)
+if lease == nil or lease.expiresAtMs <= self.nowMs then
+return
+end
+if self.sourceKeys[lease.grant.source] == nil then
 return
 end
 self.touched[lease.grant.source] = true
@@ -5907,8 +6068,8 @@ self.packed[leaseId] = packed
 end
 function LeaseStore.prototype.drop(self, lease)
 self.known[lease.grant.leaseId] = false
-local ____self_dropped_2 = self.dropped
-____self_dropped_2[#____self_dropped_2 + 1] = lease
+local ____listOf_result_3 = listOf(self.dropped, lease.grant.source)
+____listOf_result_3[#____listOf_result_3 + 1] = lease.grant.leaseId
 self:move(lease.grant.leaseId, lease)
 self:changeCounts(lease, -1)
 end

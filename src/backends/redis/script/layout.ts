@@ -8,12 +8,12 @@ import type { ScopeState, SourceState } from "../../../domain/scope-state.js";
  * fields in the same order; a test fills every field there is and looks for it again, so that no rule can remember something
  * that is lost between two ticks. Spelled out, because this runs for every source in every tick.
  */
-export const LAYOUT_VERSION = 1;
+export const LAYOUT_VERSION = 2;
 
 export type Values = (string | number | boolean)[];
 /** What a list holds where a field of any type is read. */
 // biome-ignore lint/suspicious/noExplicitAny: the types of the fields are the test's to prove.
-type Packed = any[];
+export type Packed = any[];
 
 const GATE_FIELDS = 6;
 const CUBIC_FIELDS = 3;

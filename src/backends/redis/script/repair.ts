@@ -1,5 +1,5 @@
 import type { StoreClock } from "../../../domain/gates/gate.js";
-import type { Lease } from "../../../domain/leases.js";
+import { leaseEndMs } from "../../../domain/leases.js";
 import { newScopeState, type ScopeSetup } from "../../../domain/scope-state.js";
 import { areLimits } from "./common-limits.js";
 import {
@@ -15,7 +15,8 @@ import {
   WORKERS_KEY,
 } from "./keys.js";
 import { flattenScope, flattenSource, LAYOUT_VERSION, type Values } from "./layout.js";
-import { LeaseStore, score } from "./lease-store.js";
+import { LEASE_TYPES } from "./lease-layout.js";
+import { LeaseStore, packedLease, score, unpackedLease } from "./lease-store.js";
 import { scopeClock } from "./scope-clock.js";
 import { SizeStore } from "./size-store.js";
 
@@ -35,7 +36,7 @@ export function repair(prefix: string, setup: ScopeSetup, server: StoreClock, tt
   dropped += dropFields(prefix + STATE_KEY, stateCheck(setup, nowMs, new LeaseStore(prefix, nowMs, names)));
   dropped += dropFields(prefix + WORKERS_KEY, (_, values) => isLike(values, ["number", "boolean", "number", "number"]));
   dropped += dropFields(prefix + SIZES_KEY, (_, values) => isLike(values, SIZE_TYPES));
-  dropped += dropFields(prefix + GRANTS_KEY, (leaseId, lease) => isLease(leaseId, lease as Lease));
+  dropped += dropFields(prefix + GRANTS_KEY, (_, values) => isLike(values, LEASE_TYPES));
   return dropped + reviseLeases(prefix, names, setup.leaseTtlMs, nowMs, ttlMs);
 }
 
@@ -106,20 +107,6 @@ function startsLike(values: Values, types: readonly string[]): boolean {
   return true;
 }
 
-function isLease(leaseId: string, lease: Lease): boolean {
-  if (type(lease) !== "table" || type(lease.grant) !== "table") return false;
-  const { grant } = lease;
-  const numbers = [lease.expiresAtMs, lease.startedAtMs, lease.inflight, lease.ttftMs];
-  const granted = [grant.epoch, grant.reservedTokens, grant.leaseTtlMs];
-  const texts = [grant.source, lease.tag, lease.overdue];
-  return (
-    grant.leaseId === leaseId &&
-    isLike(numbers, ["number", "number", "number", "number"]) &&
-    isLike(granted, ["number", "number", "number"]) &&
-    isLike(texts, ["string", "string", "string"])
-  );
-}
-
 /** No permit ends later than its time to live says, and each is counted in both of its sets. */
 function reviseLeases(
   prefix: string,
@@ -130,22 +117,24 @@ function reviseLeases(
 ): number {
   const all = prefix + LEASES_KEY;
   const grants = prefix + GRANTS_KEY;
+  const latest = score(leaseEndMs(nowMs, leaseTtlMs));
   let revised = 0;
   // Of whom only the place in the line is left.
   for (const key of [all, ...names.map((name) => prefix + sourceLeasesKey(name))]) {
-    for (const leaseId of redis.call("ZRANGEBYSCORE", key, `(${score(nowMs + leaseTtlMs)}`, "+inf") as string[]) {
-      redis.call("ZADD", key, score(nowMs + leaseTtlMs), leaseId);
+    for (const leaseId of redis.call("ZRANGEBYSCORE", key, `(${latest}`, "+inf") as string[]) {
+      redis.call("ZADD", key, latest, leaseId);
       revised += 1;
     }
   }
   const stored = redis.call("HGETALL", grants) as string[];
   for (let at = 0; at < stored.length; at += 2) {
     const leaseId = stored[at]!;
-    const lease = cmsgpack.unpack(stored[at + 1]!) as Lease;
-    const latestMs = nowMs + lease.grant.leaseTtlMs;
+    const lease = unpackedLease(leaseId, stored[at + 1]!);
+    if (lease === null) continue;
+    const latestMs = leaseEndMs(nowMs, lease.grant.leaseTtlMs);
     if (lease.expiresAtMs > latestMs) {
       lease.expiresAtMs = latestMs;
-      redis.call("HSET", grants, leaseId, cmsgpack.pack(lease));
+      redis.call("HSET", grants, leaseId, packedLease(lease));
       revised += 1;
     }
     const own = prefix + sourceLeasesKey(lease.grant.source);
