@@ -11,7 +11,7 @@ import { firstOfLowerClass, lowerClassIsDue, noteClass } from "./scheduling/line
 import { betterFitting, canMatchSizes } from "./scheduling/matching.js";
 import { keepFacts, type ScopeState, type Standing } from "./scope-state.js";
 import { choose, usualMs, withoutFailedHere } from "./selection.js";
-import { standingOf } from "./standing.js";
+import { standingOf, standingsOf } from "./standing.js";
 import type { Grant, Refusal, Want } from "./tick.js";
 
 /** What one tick decides with. */
@@ -82,16 +82,14 @@ function admitLine(desk: Desk, wants: readonly Want[]): (Grant | Refusal)[] {
     let at = Math.max(0, lower);
     let position = line[at]!;
     let want = wants[position]!;
-    // A retry may wait for its budget alone.
-    const key = `${want.candidates.join()}|${want.failedHere.join()}|${want.retry === true}`;
-    const answer = grantOf(desk, want) ?? answerOf(want, heldBack.get(key)) ?? decide(desk, want);
+    const answer = grantOf(desk, want) ?? answerOf(want, heldBack) ?? decide(desk, want);
     if ("kind" in answer && lower > 0) {
       // Its turn can't be used: it waits behind the others as before, and holds none of them back.
       lowerWasRefused = true;
       continue;
     }
     if ("leaseId" in answer) {
-      if ("kind" in answer && holdsBack(answer, want)) heldBack.set(key, answer);
+      if ("kind" in answer && holdsBack(answer, want)) heldBack.set(keyOf(want), answer);
       answers[position] = answer;
       leaveLine(line, at);
       continue;
@@ -134,8 +132,15 @@ function grantOf({ state, clock }: Desk, want: Want): Grant | null {
 }
 
 /** The same as for the one ahead that had to wait. */
-function answerOf({ leaseId }: Want, ahead: Refusal | undefined): Refusal | null {
-  return ahead === undefined ? null : { ...ahead, leaseId };
+function answerOf(want: Want, heldBack: ReadonlyMap<string, Refusal>): Refusal | null {
+  // Mostly everybody is served, and the key of many candidates takes longer than to look.
+  const ahead = heldBack.size === 0 ? undefined : heldBack.get(keyOf(want));
+  return ahead === undefined ? null : { ...ahead, leaseId: want.leaseId };
+}
+
+/** The same for calls that the governor treats alike. A retry may wait for its budget alone. */
+function keyOf({ candidates, failedHere, retry }: Want): string {
+  return `${candidates.join()}|${failedHere.join()}|${retry === true}`;
 }
 
 /** What concerns this call alone holds nobody back. */
@@ -151,7 +156,7 @@ function passesClass({ state, self, clock }: Desk, want: Want): boolean {
 /** Judges one want; changes nothing. */
 function decide(desk: Desk, want: Want): Choice | Refusal {
   const { state, clock } = desk;
-  const all = want.candidates.map((name) => standingOf(state, state.sources.get(name)!, want, clock));
+  const all = standingsOf(state, want, clock);
   const considered = withoutFailedHere(all, want);
   if (isHopeless(desk, want, considered)) return refuseFor("deadline", want, 0, all);
   if (want.hedge === true) return decideHedge(desk, want, considered);

@@ -8,6 +8,7 @@ import { notePacedGrant } from "./scheduling/pacer.js";
 import { poolOf } from "./scheduling/pool.js";
 import { forgetFacts, type ScopeState, type SourceState, type Standing } from "./scope-state.js";
 import { noteTurn } from "./selection.js";
+import { estimatedTokens, isTokenLimited } from "./standing.js";
 import type { Grant, Passed, Want } from "./tick.js";
 
 /** α of the means that calls are compared with. */
@@ -21,9 +22,11 @@ export function grantTo(
   passed: readonly Passed[],
   clock: StoreClock,
 ): Grant {
-  const { source, tokens, probe, waitMs } = chosen;
+  const { source, probe, waitMs } = chosen;
   const { leaseId } = want;
   const { nowMs } = clock;
+  const estimate = estimatedTokens(state, source, want);
+  const tokens = isTokenLimited(state, source) ? estimate : 0;
   const startMs = nowMs + waitMs;
   const start = waitMs === 0 ? clock : { nowMs: startMs, wallMs: clock.wallMs };
   const windowId = takeFromGates(source.rules, source.gates, start, tokens, leaseId);
@@ -33,7 +36,7 @@ export function grantTo(
   noteGrant(source.cooldown, startMs);
   noteTurn(state, chosen);
   payFor(state, want);
-  noteMeans(state, chosen.estimate, want);
+  noteMeans(state, estimate, want);
   const grant: Grant = {
     leaseId,
     source: source.config.name,

@@ -66,10 +66,12 @@ export function passedOver(
   considered: readonly Standing[],
   chosen: Standing | null,
 ): readonly Passed[] {
+  const isWhole = considered === all;
   let passed: Passed[] | null = null;
   for (const standing of all) {
+    if (isWhole && standing.waitMs === 0) continue;
     if (standing === chosen) continue;
-    const left = considered !== all && !considered.includes(standing);
+    const left = !isWhole && !considered.includes(standing);
     if (standing.waitMs === 0 && !left) continue;
     passed ??= [];
     passed.push(describePassed(standing, left));

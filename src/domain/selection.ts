@@ -4,7 +4,7 @@ import { successShare } from "./scheduling/health.js";
 import { windowInForce } from "./scheduling/in-force.js";
 import { poolOf } from "./scheduling/pool.js";
 import { learnedOutTokens } from "./scheduling/token-learning.js";
-import type { ScopeState, ScoreFacts, SourceState, Standing } from "./scope-state.js";
+import type { ScopeState, SourceState, Standing } from "./scope-state.js";
 import type { Want } from "./tick.js";
 
 /** Assumed capacity of a source without a concurrency limit; only relations between sources matter. */
@@ -46,28 +46,20 @@ export function choose(
   for (const standing of standings) {
     if (!standing.startable) continue;
     if (want.ordered === true) return standing;
-    if (best !== null && isOfLowerRank(standing, best)) continue;
+    if (best !== null && standing.rank > best.rank) continue;
     // Nearly always there is just one candidate: it needs no score.
     const score = standings.length === 1 ? 0 : scoreOf(state, standing, want, nowMs, random);
-    if (standing.source.config.name === want.affinity) {
+    if (want.affinity !== undefined && standing.source.config.name === want.affinity) {
       own = standing;
       ownScore = score;
     }
-    if (best === null || isOfLowerRank(best, standing) || isBetter(standing, score, best, bestScore)) {
+    if (best === null || standing.rank < best.rank || isBetter(standing, score, best, bestScore)) {
       best = standing;
       bestScore = score;
     }
   }
-  if (own === null || best === null || isOfLowerRank(own, best) || best.probe) return best;
+  if (own === null || best === null || own.rank > best.rank || best.probe) return best;
   return ownScore <= AFFINITY_TOLERANCE * bestScore ? own : best;
-}
-
-/** Tier first, then a probe that is due. */
-function isOfLowerRank(a: Standing, b: Standing): boolean {
-  if (a.source.config.priority !== b.source.config.priority) {
-    return a.source.config.priority > b.source.config.priority;
-  }
-  return !a.probe && b.probe;
 }
 
 function isBetter(a: Standing, scoreA: number, b: Standing, scoreB: number): boolean {
@@ -79,7 +71,8 @@ function isBetter(a: Standing, scoreA: number, b: Standing, scoreB: number): boo
 function scoreOf(state: ScopeState, standing: Standing, want: Want, nowMs: number, random: SeededRandom): number {
   const { source } = standing;
   const { config } = source;
-  const demotion = want.limitedHere.includes(config.name) ? LIMITED_HERE_FACTOR : 1;
+  const { limitedHere } = want;
+  const demotion = limitedHere.length > 0 && limitedHere.includes(config.name) ? LIMITED_HERE_FACTOR : 1;
   if (state.selector === "round_robin") return Math.max(source.turns, state.turnFloor) * demotion;
   if (state.selector === "least_inflight") {
     const busy = state.leases.inflightOf(config.name);
@@ -87,40 +80,40 @@ function scoreOf(state: ScopeState, standing: Standing, want: Want, nowMs: numbe
     // One more than in flight: an idle source that just refused must lose against an idle one that did not.
     return ((busy + 1) / (capacity * config.weight)) * demotion;
   }
-  const facts = scoreFactsOf(state, source, want, nowMs);
-  const successMs = successTimeMs(source.health, facts.good, facts.timeMs, standing.waitMs);
-  return jittered((successMs / facts.idleShare) * source.priceFactor * demotion, NOISE, random);
+  return jittered(steadyScore(state, standing, want, nowMs) * demotion, NOISE, random);
 }
 
-/** Alike for all calls of one kind, so found once where a tick judges several. */
-function scoreFactsOf(state: ScopeState, source: SourceState, want: Want, nowMs: number): ScoreFacts {
-  const kept = state.keepsFacts ? source.scoreFacts : null;
-  if (kept !== null && kept.tag === want.tag && kept.maxTokens === want.maxTokens) return kept;
-  const { config } = source;
+/** Found once where a tick judges several calls of one kind. */
+function steadyScore(state: ScopeState, { source, waitMs }: Standing, want: Want, nowMs: number): number {
+  if (!state.keepsFacts) return steadyScoreNow(state, source, waitMs, want, nowMs);
+  const kept = source.score;
+  if (kept !== null && kept.tag === want.tag && kept.maxTokens === want.maxTokens && kept.waitMs === waitMs)
+    return kept.value;
+  const value = steadyScoreNow(state, source, waitMs, want, nowMs);
+  source.score = { tag: want.tag, maxTokens: want.maxTokens, waitMs, value };
+  return value;
+}
+
+function steadyScoreNow(state: ScopeState, source: SourceState, waitMs: number, want: Want, nowMs: number): number {
+  const { config, health } = source;
   const window = windowInForce(state, source, nowMs);
   const capacity = window === Infinity ? UNLIMITED_CAPACITY : window;
   const used = Math.min(1, (state.leases.inflightOf(config.name) + 1) / (capacity * config.weight));
-  const facts = {
-    tag: want.tag,
-    maxTokens: want.maxTokens,
-    timeMs: expectedMs(state, source, want, nowMs),
-    good: successShare(source.health, nowMs),
-    idleShare: 1 - 0.5 * used,
-  };
-  if (state.keepsFacts) source.scoreFacts = facts;
-  return facts;
+  const timeMs = expectedMs(state, source, want, nowMs);
+  const successMs = successTimeMs(health, successShare(health, nowMs), timeMs, waitMs);
+  return (successMs / (1 - 0.5 * used)) * source.priceFactor;
 }
 
 /** T of this call on this source. */
 function expectedMs(state: ScopeState, source: SourceState, want: Want, nowMs: number): number {
-  const learned = learnedOutTokens(source.tokens, want.tag ?? "");
+  const learned = learnedOutTokens(source.sizes.book, want.tag ?? "");
   const outTokens = learned === null ? null : Math.min(learned, want.maxTokens ?? Infinity);
   return attemptTimeMs(source.health, poolOf(state, nowMs), outTokens);
 }
 
 /** What an answer there takes: of calls of this kind, or of all while the kind is not known. */
 export function usualMs(state: ScopeState, source: SourceState, want: Want, nowMs: number): number {
-  const isKnown = learnedOutTokens(source.tokens, want.tag ?? "") !== null;
+  const isKnown = learnedOutTokens(source.sizes.book, want.tag ?? "") !== null;
   return isKnown && source.health.tpotMs > 0 ? expectedMs(state, source, want, nowMs) : source.health.durationMs;
 }
 

@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { flattenScope, flattenSource, restoreScope, restoreSource } from "../../src/backends/redis/script/layout.js";
+import { flattenScope, flattenSource, restoredSource, restoreScope } from "../../src/backends/redis/script/layout.js";
 import { flattenLease, LEASE_TYPES, restoreLease } from "../../src/backends/redis/script/lease-layout.js";
 import type { Lease } from "../../src/domain/leases.js";
 import { MemoryLeases } from "../../src/domain/memory-leases.js";
@@ -12,7 +12,7 @@ import { NO_LIMITS } from "../../src/domain/source.js";
 import { sourceConfig } from "../../src/testing/contracts/governor/bench.js";
 
 /** Made from the configuration, kept in keys of their own, or of one tick alone. */
-const NOT_PACKED_OF_SOURCE = ["config", "priceFactor", "rules", "tokens", "facts", "scoreFacts"];
+const NOT_PACKED_OF_SOURCE = ["config", "priceFactor", "rules", "sizes", "mostTokens", "facts", "standing", "score"];
 const NOT_PACKED_OF_SCOPE = [
   "breaker",
   "globalRules",
@@ -65,15 +65,13 @@ test("everything that is remembered of a source is packed and found again", () =
   source.gradient.samples.push(0, 0, 0);
   source.lastError = { code: "", message: "" };
   fill(source, NOT_PACKED_OF_SOURCE);
-  const found = freshSource();
-  restoreSource(found, flattenSource(source));
+  const found = restoredSource(flattenSource(source));
   expect(remembered(found, NOT_PACKED_OF_SOURCE)).toEqual(remembered(source, NOT_PACKED_OF_SOURCE));
   expect(remembered(source, NOT_PACKED_OF_SOURCE)).not.toEqual(remembered(freshSource(), NOT_PACKED_OF_SOURCE));
 });
 
 test("a fresh source without samples and without an error is found again", () => {
-  const found = freshSource();
-  restoreSource(found, flattenSource(freshSource()));
+  const found = restoredSource(flattenSource(freshSource()));
   expect(remembered(found, NOT_PACKED_OF_SOURCE)).toEqual(remembered(freshSource(), NOT_PACKED_OF_SOURCE));
 });
 

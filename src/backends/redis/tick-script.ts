@@ -720,6 +720,15 @@ end
 return len
 end
 
+local function __TS__ArrayEvery(self, callbackfn, thisArg)
+for i = 1, #self do
+if not callbackfn(thisArg, self[i], i - 1, self) then
+return false
+end
+end
+return true
+end
+
 local function __TS__NumberIsNaN(value)
 return value ~= value
 end
@@ -781,6 +790,7 @@ __TS__ArraySome = __TS__ArraySome,
 __TS__ArrayFindIndex = __TS__ArrayFindIndex,
 __TS__ArrayFind = __TS__ArrayFind,
 __TS__ArrayPush = __TS__ArrayPush,
+__TS__ArrayEvery = __TS__ArrayEvery,
 __TS__NumberIsNaN = __TS__NumberIsNaN,
 __TS__Class = __TS__Class,
 __TS__ArraySlice = __TS__ArraySlice
@@ -2165,7 +2175,7 @@ end,
 local ____lualib = require("lualib_bundle")
 local __TS__NumberIsFinite = ____lualib.__TS__NumberIsFinite
 local ____exports = {}
-local judgedStanding, factsOf, gateFacts, waiting, neverFits, breakerReason, openFacts, gateStanding, prefetchMs, pacerWaitMs, untilMs, RECHECK_MS
+local judgedStanding, fittingStanding, gateFacts, waiting, rankOf, neverFits, breakerReason, openFacts, gateStanding, prefetchMs, countsMinutes, pacerWaitMs, untilMs, RECHECK_MS
 local ____breaker_2Ejs = require("domain.breaker")
 local breakerAdmission = ____breaker_2Ejs.breakerAdmission
 local ____cooldown_2Ejs = require("domain.cooldown")
@@ -2181,67 +2191,100 @@ local ____pacer_2Ejs = require("domain.scheduling.pacer")
 local pacedWaitMs = ____pacer_2Ejs.pacedWaitMs
 local ____token_2Dlearning_2Ejs = require("domain.scheduling.token-learning")
 local learnedTokens = ____token_2Dlearning_2Ejs.learnedTokens
-function judgedStanding(state, source, clock, tokens, estimate)
+function ____exports.estimatedTokens(state, source, want)
+local ____source_config_0 = source.config
+local estTokens = ____source_config_0.estTokens
+local tpmCharge = ____source_config_0.tpmCharge
+if estTokens ~= nil then
+return estTokens
+end
+if not state.scheduling.learnTokens or tpmCharge == "max" or want.promptTokens == nil then
+return want.estTokens
+end
+local ____source_1 = source
+local sizes = ____source_1.sizes
+if state.keepsFacts and sizes.want == want then
+return sizes.tokens
+end
+local learned = learnedTokens(sizes.book, want.tag or "", want.promptTokens, want.maxTokens)
+local tokens = learned or want.estTokens
+if state.keepsFacts then
+sizes.want = want
+sizes.tokens = tokens
+end
+return tokens
+end
+function ____exports.isTokenLimited(state, source)
+return source.rules.tokens ~= nil or state.globalRules.tokens ~= nil
+end
+function ____exports.standingOf(state, source, want, clock)
+local ____state_keepsFacts_2
+if state.keepsFacts then
+____state_keepsFacts_2 = source.standing
+else
+____state_keepsFacts_2 = nil
+end
+local kept = ____state_keepsFacts_2
+if kept ~= nil and (source.mostTokens == 0 or ____exports.estimatedTokens(state, source, want) <= source.mostTokens) then
+return kept
+end
+local tokens = ____exports.isTokenLimited(state, source) and ____exports.estimatedTokens(state, source, want) or 0
+return judgedStanding(state, source, clock, tokens)
+end
+function judgedStanding(state, source, clock, tokens)
 if neverFits(source.config.tpm, tokens) then
-return waiting(
-source,
-math.huge,
-"tpm",
-tokens,
-estimate
-)
+return waiting(source, math.huge, "tpm")
 end
 if neverFits(state.globalRules.limits.tpm, tokens) then
-return waiting(
-source,
-math.huge,
-"global_tpm",
-tokens,
-estimate
-)
+return waiting(source, math.huge, "global_tpm")
 end
-local facts = factsOf(state, source, clock)
-if facts.isBlocked then
-return waiting(
-source,
-facts.waitMs,
-facts.reason,
-tokens,
-estimate
-)
-end
-return gateStanding(
+if not state.keepsFacts then
+return fittingStanding(
 state,
 source,
-facts,
+gateFacts(state, source, clock),
 clock,
-tokens,
-estimate
+tokens
 )
-end
-function factsOf(state, source, clock)
-if not state.keepsFacts then
-return gateFacts(state, source, clock)
 end
 if source.facts == nil then
 source.facts = gateFacts(state, source, clock)
 end
-return source.facts
+local standing = fittingStanding(
+state,
+source,
+source.facts,
+clock,
+tokens
+)
+if not countsMinutes(state, source) then
+source.standing = standing
+end
+return standing
+end
+function fittingStanding(state, source, facts, clock, tokens)
+return facts.isBlocked and waiting(source, facts.waitMs, facts.reason) or gateStanding(
+state,
+source,
+facts,
+clock,
+tokens
+)
 end
 function gateFacts(state, source, clock)
-local ____source_1 = source
-local breaker = ____source_1.breaker
+local ____source_3 = source
+local breaker = ____source_3.breaker
 if breaker.state == "closed" then
 return openFacts(state, source, clock, false)
 end
-local ____temp_4
+local ____temp_6
 if breaker.probeLease == "" then
-____temp_4 = nil
+____temp_6 = nil
 else
-local ____opt_2 = state.leases:get(breaker.probeLease)
-____temp_4 = ____opt_2 and ____opt_2.expiresAtMs or nil
+local ____opt_4 = state.leases:get(breaker.probeLease)
+____temp_6 = ____opt_4 and ____opt_4.expiresAtMs or nil
 end
-local probeEndsMs = ____temp_4
+local probeEndsMs = ____temp_6
 local admission = breakerAdmission(breaker, state.breaker, clock.nowMs, probeEndsMs)
 if admission.kind ~= "wait" then
 return openFacts(state, source, clock, admission.kind == "probe")
@@ -2255,16 +2298,20 @@ needsRelease = false,
 probe = false
 }
 end
-function waiting(source, waitMs, reason, tokens, estimate)
+function waiting(source, waitMs, reason)
 return {
 source = source,
+rank = rankOf(source, false),
 waitMs = waitMs,
 reason = reason,
 probe = false,
-tokens = tokens,
-estimate = estimate,
 startable = false
 }
+end
+function rankOf(____bindingPattern0, probe)
+local config
+config = ____bindingPattern0.config
+return probe and 2 * config.priority or 2 * config.priority + 1
 end
 function neverFits(tpm, tokens)
 return tpm > 0 and tokens > tpm
@@ -2276,11 +2323,11 @@ end
 return source.breaker.dead and "dead" or "breaker_open"
 end
 function openFacts(state, source, clock, probe)
-local ____state_6 = state
-local leases = ____state_6.leases
-local globalRules = ____state_6.globalRules
-local ____source_config_7 = source.config
-local name = ____source_config_7.name
+local ____state_8 = state
+local leases = ____state_8.leases
+local globalRules = ____state_8.globalRules
+local ____source_config_9 = source.config
+local name = ____source_config_9.name
 local waitMs = cooldownWaitMs(source.cooldown, clock.nowMs)
 local reason = waitMs > 0 and "cooling" or nil
 local needsRelease = false
@@ -2338,12 +2385,12 @@ needsRelease = needsRelease,
 probe = probe
 }
 end
-function gateStanding(state, source, facts, clock, tokens, estimate)
-local ____facts_8 = facts
-local probe = ____facts_8.probe
-local ____facts_9 = facts
-local waitMs = ____facts_9.waitMs
-local reason = ____facts_9.reason
+function gateStanding(state, source, facts, clock, tokens)
+local ____facts_10 = facts
+local probe = ____facts_10.probe
+local ____facts_11 = facts
+local waitMs = ____facts_11.waitMs
+local reason = ____facts_11.reason
 local globalMs = tokenWaitMs(state.globalRules, state.globalGates, clock, tokens)
 if globalMs > 0 then
 if reason == nil then
@@ -2362,17 +2409,18 @@ local mayBeAhead = not facts.needsRelease and not probe
 local startable = waitMs == 0 or mayBeAhead and waitMs <= prefetchMs(state, source)
 return {
 source = source,
+rank = rankOf(source, probe),
 waitMs = waitMs,
 reason = reason,
 probe = probe,
-tokens = tokens,
-estimate = estimate,
 startable = startable
 }
 end
 function prefetchMs(state, source)
-local countsMinutes = source.config.limitRule == "window" or state.globalRules.limits.limitRule == "window"
-return countsMinutes and 0 or state.scheduling.prefetchMs
+return countsMinutes(state, source) and 0 or state.scheduling.prefetchMs
+end
+function countsMinutes(state, source)
+return source.config.limitRule == "window" or state.globalRules.limits.limitRule == "window"
 end
 function pacerWaitMs(state, source, clock)
 return state.scheduling.pacer and pacedWaitMs(source.pacer, source.config, clock.nowMs) or 0
@@ -2381,53 +2429,29 @@ function untilMs(momentMs, state, clock)
 local leftMs = math.max(1, (momentMs or clock.nowMs) - clock.nowMs)
 return state.scheduling.prefetchMs > 0 and math.min(leftMs, RECHECK_MS) or leftMs
 end
-function ____exports.estimatedTokens(state, source, want)
-local ____source_config_0 = source.config
-local estTokens = ____source_config_0.estTokens
-local tpmCharge = ____source_config_0.tpmCharge
-if estTokens ~= nil then
-return estTokens
-end
-if not state.scheduling.learnTokens or tpmCharge == "max" or want.promptTokens == nil then
-return want.estTokens
-end
-return learnedTokens(source.tokens, want.tag or "", want.promptTokens, want.maxTokens) or want.estTokens
-end
-function ____exports.standingOf(state, source, want, clock)
-local estimate = ____exports.estimatedTokens(state, source, want)
-local tokens = source.rules.tokens == nil and state.globalRules.tokens == nil and 0 or estimate
-return judgedStanding(
+function ____exports.standingsOf(state, want, clock)
+local standings = {}
+for ____, name in ipairs(want.candidates) do
+standings[#standings + 1] = ____exports.standingOf(
 state,
-source,
-clock,
-tokens,
-estimate
+state.sources:get(name),
+want,
+clock
 )
+end
+return standings
 end
 function ____exports.hasRoomNow(state, source, clock)
 if source.breaker.state ~= "closed" then
 return false
 end
-return gateStanding(
-state,
-source,
-factsOf(state, source, clock),
-clock,
-0,
-0
-).startable
+return judgedStanding(state, source, clock, 0).startable
 end
 function ____exports.usualRefusal(state, source, clock)
 local usual = math.floor(state.meanTokens + 0.5)
-local ____judgedStanding_result_5 = judgedStanding(
-state,
-source,
-clock,
-usual,
-usual
-)
-local waitMs = ____judgedStanding_result_5.waitMs
-local reason = ____judgedStanding_result_5.reason
+local ____judgedStanding_result_7 = judgedStanding(state, source, clock, usual)
+local waitMs = ____judgedStanding_result_7.waitMs
+local reason = ____judgedStanding_result_7.reason
 if reason == nil or waitMs <= 0 then
 return nil
 end
@@ -2439,19 +2463,30 @@ return ____exports
 end,
 ["domain.breaker"] = function(...) 
 local ____exports = {}
-local emptyBuckets, applyProbeOutcome, close, enterOpen, payBackTrips, bucketIndex, countSample, shouldTrip, BUCKETS, OPEN_GROWTH, OPEN_JITTER, TRIP_PAYBACK_MS
+local places, forgetSamples, applyProbeOutcome, close, enterOpen, payBackTrips, stretchOf, countSample, shouldTrip, STRETCHES, NEVER, OPEN_GROWTH, OPEN_JITTER, TRIP_PAYBACK_MS
 local ____random_2Ejs = require("domain.random")
 local jittered = ____random_2Ejs.jittered
-function emptyBuckets()
-local buckets = {}
+function places(value)
+local list = {}
 do
 local n = 0
-while n < BUCKETS do
-buckets[#buckets + 1] = {index = -1, successes = 0, failures = 0}
+while n < STRETCHES do
+list[#list + 1] = value
 n = n + 1
 end
 end
-return buckets
+return list
+end
+function forgetSamples(____bindingPattern0)
+local stretches
+stretches = ____bindingPattern0.stretches
+do
+local n = 0
+while n < STRETCHES do
+stretches.ids[n + 1] = NEVER
+n = n + 1
+end
+end
 end
 function ____exports.handBackProbe(b, leaseId)
 if b.probeLease == leaseId then
@@ -2494,9 +2529,7 @@ b.dead = false
 b.deadInARow = 0
 b.consecutiveFailures = 0
 b.closedAtMs = nowMs
-for ____, bucket in ipairs(b.buckets) do
-bucket.index = -1
-end
+forgetSamples(b)
 end
 function ____exports.trip(b, config, isPanic, nowMs, random)
 payBackTrips(b, nowMs)
@@ -2516,9 +2549,7 @@ b.openUntilMs = untilMs
 b.probeLease = ""
 b.probesLeft = 1
 b.consecutiveFailures = 0
-for ____, bucket in ipairs(b.buckets) do
-bucket.index = -1
-end
+forgetSamples(b)
 end
 function ____exports.openTimeMs(config, trips, random)
 local timeMs = config.cooldownMs
@@ -2542,53 +2573,61 @@ local paid = math.floor((nowMs - b.closedAtMs) / TRIP_PAYBACK_MS)
 b.trips = math.max(0, b.trips - paid)
 b.closedAtMs = b.closedAtMs + paid * TRIP_PAYBACK_MS
 end
-function bucketIndex(config, nowMs)
-return math.floor(nowMs * BUCKETS / config.windowMs)
+function stretchOf(config, nowMs)
+return math.floor(nowMs * STRETCHES / config.windowMs)
 end
 function countSample(b, config, success, nowMs)
-local index = bucketIndex(config, nowMs)
-local bucket = b.buckets[index % BUCKETS + 1]
-if bucket.index ~= index then
-bucket.index = index
-bucket.successes = 0
-bucket.failures = 0
+local ____b_stretches_0 = b.stretches
+local ids = ____b_stretches_0.ids
+local successes = ____b_stretches_0.successes
+local failures = ____b_stretches_0.failures
+local id = stretchOf(config, nowMs)
+local at = id % STRETCHES
+if ids[at + 1] ~= id then
+ids[at + 1] = id
+successes[at + 1] = 0
+failures[at + 1] = 0
 end
-if success then
-bucket.successes = bucket.successes + 1
-else
-bucket.failures = bucket.failures + 1
-end
+local counts = success and successes or failures
+counts[at + 1] = counts[at + 1] + 1
 end
 function shouldTrip(b, config, nowMs)
 if b.consecutiveFailures >= config.failThreshold then
 return true
 end
-local newest = bucketIndex(config, nowMs)
+local ____b_1 = b
+local stretches = ____b_1.stretches
+local newest = stretchOf(config, nowMs)
 local successes = 0
 local failures = 0
 local recentSuccesses = 0
 local recentFailures = 0
-for ____, bucket in ipairs(b.buckets) do
 do
-local __continue50
+local at = 0
+while at < STRETCHES do
+do
+local __continue48
 repeat
-if bucket.index <= newest - BUCKETS or bucket.index > newest then
-__continue50 = true
+local id = stretches.ids[at + 1]
+if id <= newest - STRETCHES or id > newest then
+__continue48 = true
 break
 end
-successes = successes + bucket.successes
-failures = failures + bucket.failures
-if bucket.index < newest - 1 then
-__continue50 = true
+successes = successes + stretches.successes[at + 1]
+failures = failures + stretches.failures[at + 1]
+if id < newest - 1 then
+__continue48 = true
 break
 end
-recentSuccesses = recentSuccesses + bucket.successes
-recentFailures = recentFailures + bucket.failures
-__continue50 = true
+recentSuccesses = recentSuccesses + stretches.successes[at + 1]
+recentFailures = recentFailures + stretches.failures[at + 1]
+__continue48 = true
 until true
-if not __continue50 then
+if not __continue48 then
 break
 end
+end
+at = at + 1
 end
 end
 local samples = successes + failures
@@ -2597,7 +2636,8 @@ return false
 end
 return recentSuccesses < math.max(3, recentFailures)
 end
-BUCKETS = 12
+STRETCHES = 12
+NEVER = -1
 OPEN_GROWTH = 1.7
 OPEN_JITTER = 0.1
 TRIP_PAYBACK_MS = 10000
@@ -2615,7 +2655,11 @@ dead = false,
 deadInARow = 0,
 probeLease = "",
 probesLeft = 1,
-buckets = emptyBuckets()
+stretches = {
+ids = places(NEVER),
+successes = places(0),
+failures = places(0)
+}
 }
 end
 local CLOSED = {kind = "closed"}
@@ -2737,16 +2781,21 @@ end
 return reason ~= nil and GATES:has(reason) and "gate" or "breaker"
 end
 function ____exports.passedOver(all, considered, chosen)
+local isWhole = considered == all
 local passed = nil
 for ____, standing in ipairs(all) do
 do
 local __continue13
 repeat
+if isWhole and standing.waitMs == 0 then
+__continue13 = true
+break
+end
 if standing == chosen then
 __continue13 = true
 break
 end
-local left = considered ~= all and not __TS__ArrayIncludes(considered, standing)
+local left = not isWhole and not __TS__ArrayIncludes(considered, standing)
 if standing.waitMs == 0 and not left then
 __continue13 = true
 break
@@ -3400,7 +3449,7 @@ if inTokens == nil or outTokens == nil then
 return
 end
 learnTokens(
-source.tokens,
+source.sizes.book,
 lease.tag,
 lease.promptTokens,
 inTokens,
@@ -3691,7 +3740,7 @@ local __TS__ObjectAssign = ____lualib.__TS__ObjectAssign
 local __TS__ArrayFilter = ____lualib.__TS__ArrayFilter
 local __TS__Iterator = ____lualib.__TS__Iterator
 local ____exports = {}
-local admitOne, admitLine, leaveLine, matchedChoice, grantOf, answerOf, holdsBack, passesClass, decide, isHopeless, decideHedge, hasRoomForHedge, yieldMs, book, HEDGE_WAIT_MS, HEDGE_USED_SHARE, BUDGET_RECHECK_MS, YIELD_RECHECK_MS, LEAST_YIELD_MS
+local admitOne, admitLine, leaveLine, matchedChoice, grantOf, answerOf, keyOf, holdsBack, passesClass, decide, isHopeless, decideHedge, hasRoomForHedge, yieldMs, book, HEDGE_WAIT_MS, HEDGE_USED_SHARE, BUDGET_RECHECK_MS, YIELD_RECHECK_MS, LEAST_YIELD_MS
 local ____grant_2Ejs = require("domain.grant")
 local grantTo = ____grant_2Ejs.grantTo
 local ____leases_2Ejs = require("domain.leases")
@@ -3730,6 +3779,7 @@ local usualMs = ____selection_2Ejs.usualMs
 local withoutFailedHere = ____selection_2Ejs.withoutFailedHere
 local ____standing_2Ejs = require("domain.standing")
 local standingOf = ____standing_2Ejs.standingOf
+local standingsOf = ____standing_2Ejs.standingsOf
 function admitOne(desk, want)
 local earlier = grantOf(desk, want)
 if earlier ~= nil then
@@ -3765,11 +3815,7 @@ local lower = lowerClassIsDue(state) and not lowerWasRefused and firstOfLowerCla
 local at = math.max(0, lower)
 local position = line[at + 1]
 local want = wants[position + 1]
-local key = (((table.concat(want.candidates, ",") .. "|") .. table.concat(want.failedHere, ",")) .. "|") .. tostring(want.retry == true)
-local answer = grantOf(desk, want) or answerOf(
-want,
-heldBack:get(key)
-) or decide(desk, want)
+local answer = grantOf(desk, want) or answerOf(want, heldBack) or decide(desk, want)
 if answer.kind ~= nil and lower > 0 then
 lowerWasRefused = true
 __continue10 = true
@@ -3777,7 +3823,10 @@ break
 end
 if answer.leaseId ~= nil then
 if answer.kind ~= nil and holdsBack(answer, want) then
-heldBack:set(key, answer)
+heldBack:set(
+keyOf(want),
+answer
+)
 end
 answers[position + 1] = answer
 leaveLine(line, at)
@@ -3865,16 +3914,30 @@ leaseEndMs(clock.nowMs, state.leaseTtlMs)
 )
 return live.grant
 end
-function answerOf(____bindingPattern0, ahead)
-local leaseId
-leaseId = ____bindingPattern0.leaseId
+function answerOf(want, heldBack)
 local ____temp_2
-if ahead == nil then
+if heldBack.size == 0 then
 ____temp_2 = nil
 else
-____temp_2 = __TS__ObjectAssign({}, ahead, {leaseId = leaseId})
+____temp_2 = heldBack:get(keyOf(want))
 end
-return ____temp_2
+local ahead = ____temp_2
+local ____temp_3
+if ahead == nil then
+____temp_3 = nil
+else
+____temp_3 = __TS__ObjectAssign({}, ahead, {leaseId = want.leaseId})
+end
+return ____temp_3
+end
+function keyOf(____bindingPattern0)
+local retry
+local failedHere
+local candidates
+candidates = ____bindingPattern0.candidates
+failedHere = ____bindingPattern0.failedHere
+retry = ____bindingPattern0.retry
+return (((table.concat(candidates, ",") .. "|") .. table.concat(failedHere, ",")) .. "|") .. tostring(retry == true)
 end
 function holdsBack(____bindingPattern0, want)
 local kind
@@ -3891,18 +3954,10 @@ clock = ____bindingPattern0.clock
 return ____self ~= nil and lowerClassIsDue(state) and waitsForClass(state.workers, ____self, want.priority, clock.nowMs)
 end
 function decide(desk, want)
-local ____desk_3 = desk
-local state = ____desk_3.state
-local clock = ____desk_3.clock
-local all = __TS__ArrayMap(
-want.candidates,
-function(____, name) return standingOf(
-state,
-state.sources:get(name),
-want,
-clock
-) end
-)
+local ____desk_4 = desk
+local state = ____desk_4.state
+local clock = ____desk_4.clock
+local all = standingsOf(state, want, clock)
 local considered = withoutFailedHere(all, want)
 if isHopeless(desk, want, considered) then
 return refuseFor("deadline", want, 0, all)
@@ -3923,8 +3978,8 @@ end
 if want.retry == true and state.scheduling.retryBudget and not mayRetry(state.budgets, state.retriesInFlight) then
 return refuseFor("fairness", want, BUDGET_RECHECK_MS, all)
 end
-local ____desk_4 = desk
-local ____self = ____desk_4.self
+local ____desk_5 = desk
+local ____self = ____desk_5.self
 if ____self ~= nil and mustYield(
 state.workers,
 ____self,
@@ -3946,8 +4001,8 @@ local clock
 local state
 state = ____bindingPattern0.state
 clock = ____bindingPattern0.clock
-local ____want_5 = want
-local remainingMs = ____want_5.remainingMs
+local ____want_6 = want
+local remainingMs = ____want_6.remainingMs
 if remainingMs == nil or not state.scheduling.deadlineRefusal then
 return false
 end
@@ -4033,8 +4088,8 @@ chosen = ____bindingPattern0.chosen
 all = ____bindingPattern0.all
 considered = ____bindingPattern0.considered
 if desk.self ~= nil then
-local ____desk_self_6, ____virtualTime_7 = desk.self, "virtualTime"
-____desk_self_6[____virtualTime_7] = ____desk_self_6[____virtualTime_7] + 1
+local ____desk_self_7, ____virtualTime_8 = desk.self, "virtualTime"
+____desk_self_7[____virtualTime_8] = ____desk_self_7[____virtualTime_8] + 1
 end
 return grantTo(
 desk.state,
@@ -4087,6 +4142,9 @@ local ____scope_2Dstate_2Ejs = require("domain.scope-state")
 local forgetFacts = ____scope_2Dstate_2Ejs.forgetFacts
 local ____selection_2Ejs = require("domain.selection")
 local noteTurn = ____selection_2Ejs.noteTurn
+local ____standing_2Ejs = require("domain.standing")
+local estimatedTokens = ____standing_2Ejs.estimatedTokens
+local isTokenLimited = ____standing_2Ejs.isTokenLimited
 function payFor(state, want)
 if want.retry == true then
 state.retriesInFlight = state.retriesInFlight + 1
@@ -4127,13 +4185,14 @@ MEAN_ALPHA = 0.05
 function ____exports.grantTo(state, want, chosen, passed, clock)
 local ____chosen_0 = chosen
 local source = ____chosen_0.source
-local tokens = ____chosen_0.tokens
 local probe = ____chosen_0.probe
 local waitMs = ____chosen_0.waitMs
 local ____want_1 = want
 local leaseId = ____want_1.leaseId
 local ____clock_2 = clock
 local nowMs = ____clock_2.nowMs
+local estimate = estimatedTokens(state, source, want)
+local tokens = isTokenLimited(state, source) and estimate or 0
 local startMs = nowMs + waitMs
 local start = waitMs == 0 and clock or ({nowMs = startMs, wallMs = clock.wallMs})
 local windowId = takeFromGates(
@@ -4159,15 +4218,14 @@ end
 noteGrant(source.cooldown, startMs)
 noteTurn(state, chosen)
 payFor(state, want)
-noteMeans(state, chosen.estimate, want)
+noteMeans(state, estimate, want)
 local ____leaseId_4 = leaseId
 local ____source_config_name_5 = source.config.name
 local ____waitMs_6 = waitMs
 local ____source_breaker_epoch_7 = source.breaker.epoch
 local ____probe_8 = probe
 local ____windowId_9 = windowId
-local ____tokens_10 = tokens
-local ____state_leaseTtlMs_11 = state.leaseTtlMs
+local ____state_leaseTtlMs_10 = state.leaseTtlMs
 local ____state_scheduling_overdue_3
 if state.scheduling.overdue then
 ____state_scheduling_overdue_3 = dueMs(state, source, want, nowMs)
@@ -4181,8 +4239,8 @@ startInMs = ____waitMs_6,
 epoch = ____source_breaker_epoch_7,
 probe = ____probe_8,
 windowId = ____windowId_9,
-reservedTokens = ____tokens_10,
-leaseTtlMs = ____state_leaseTtlMs_11,
+reservedTokens = tokens,
+leaseTtlMs = ____state_leaseTtlMs_10,
 firstTokenDueMs = ____state_scheduling_overdue_3,
 hedgeAfterMs = hedgeAfterMs(poolOf(state, nowMs).ttftMs),
 passedOver = passed
@@ -4219,6 +4277,7 @@ local Map = ____lualib.Map
 local __TS__New = ____lualib.__TS__New
 local __TS__Iterator = ____lualib.__TS__Iterator
 local ____exports = {}
+local forgetFactsOf
 local ____breaker_2Ejs = require("domain.breaker")
 local closedBreaker = ____breaker_2Ejs.closedBreaker
 local ____cooldown_2Ejs = require("domain.cooldown")
@@ -4235,49 +4294,84 @@ local newGradient = ____gradient_2Ejs.newGradient
 local ____health_2Ejs = require("domain.scheduling.health")
 local newHealth = ____health_2Ejs.newHealth
 local ____pacer_2Ejs = require("domain.scheduling.pacer")
+local lowerLimit = ____pacer_2Ejs.lowerLimit
 local newPacer = ____pacer_2Ejs.newPacer
 local ____token_2Dlearning_2Ejs = require("domain.scheduling.token-learning")
 local newTokenBook = ____token_2Dlearning_2Ejs.newTokenBook
-function ____exports.newScopeState(setup, nowMs, leases, bookOf)
+function forgetFactsOf(source)
+source.facts = nil
+source.standing = nil
+source.score = nil
+end
+function ____exports.newSourceRecord(nowMs)
+return {
+gates = emptyGateRecord(),
+breaker = closedBreaker(nowMs),
+cooldown = noCooldown(),
+pacer = newPacer(),
+gradient = newGradient(),
+evidence = noEvidence(),
+health = newHealth(),
+reclosedAtMs = -math.huge,
+turns = 0,
+lastGrant = 0,
+lastError = nil
+}
+end
+function ____exports.newScopeState(setup, nowMs, leases, bookOf, recordOf)
 if bookOf == nil then
 bookOf = newTokenBook
 end
+if recordOf == nil then
+recordOf = function() return ____exports.newSourceRecord(nowMs) end
+end
 local sources = __TS__New(Map)
-local tokens = __TS__New(Map)
+local models = __TS__New(Map)
 for ____, config in ipairs(setup.sources) do
-local book = tokens:get(config.model) or bookOf(config.model)
-tokens:set(config.model, book)
-local ____sources_set_13 = sources.set
-local ____config_name_12 = config.name
+local name = config.name
+local model = config.model
+local sizes = models:get(model) or ({
+book = bookOf(model),
+want = nil,
+tokens = 0
+})
+models:set(model, sizes)
+local record = recordOf(name)
+local ____sources_set_15 = sources.set
+local ____name_14 = name
 local ____config_2 = config
 local ____gateRules_result_3 = gateRules(config)
-local ____emptyGateRecord_result_4 = emptyGateRecord()
-local ____closedBreaker_result_5 = closedBreaker(nowMs)
-local ____noCooldown_result_6 = noCooldown()
-local ____newPacer_result_7 = newPacer()
-local ____newGradient_result_8 = newGradient()
-local ____noEvidence_result_9 = noEvidence()
-local ____newHealth_result_10 = newHealth()
-local ____temp_11 = -math.huge
+local ____record_gates_4 = record.gates
+local ____record_breaker_5 = record.breaker
+local ____record_cooldown_6 = record.cooldown
+local ____record_pacer_7 = record.pacer
+local ____record_gradient_8 = record.gradient
+local ____record_evidence_9 = record.evidence
+local ____record_health_10 = record.health
+local ____sizes_11 = sizes
+local ____lowerLimit_result_12 = lowerLimit(config.tpm, setup.global.tpm)
+local ____record_reclosedAtMs_13 = record.reclosedAtMs
 local ____opt_0 = setup.priceFactors
-____sources_set_13(sources, ____config_name_12, {
+____sources_set_15(sources, ____name_14, {
 config = ____config_2,
 rules = ____gateRules_result_3,
-gates = ____emptyGateRecord_result_4,
-breaker = ____closedBreaker_result_5,
-cooldown = ____noCooldown_result_6,
-pacer = ____newPacer_result_7,
-gradient = ____newGradient_result_8,
-evidence = ____noEvidence_result_9,
-health = ____newHealth_result_10,
-tokens = book,
-reclosedAtMs = ____temp_11,
-priceFactor = ____opt_0 and ____opt_0[config.name] or 1,
-turns = 0,
-lastGrant = 0,
-lastError = nil,
+gates = ____record_gates_4,
+breaker = ____record_breaker_5,
+cooldown = ____record_cooldown_6,
+pacer = ____record_pacer_7,
+gradient = ____record_gradient_8,
+evidence = ____record_evidence_9,
+health = ____record_health_10,
+sizes = ____sizes_11,
+mostTokens = ____lowerLimit_result_12,
+reclosedAtMs = ____record_reclosedAtMs_13,
+priceFactor = ____opt_0 and ____opt_0[name] or 1,
+turns = record.turns,
+lastGrant = record.lastGrant,
+lastError = record.lastError,
 facts = nil,
-scoreFacts = nil
+standing = nil,
+score = nil
 })
 end
 return {
@@ -4305,19 +4399,22 @@ end
 function ____exports.keepFacts(state)
 state.keepsFacts = true
 for ____, source in __TS__Iterator(state.sources:values()) do
-source.facts = nil
-source.scoreFacts = nil
+forgetFactsOf(source)
+source.sizes.want = nil
 end
 end
 function ____exports.forgetFacts(state, source)
-local ____state_globalRules_14 = state.globalRules
-local limits = ____state_globalRules_14.limits
-source.facts = nil
-source.scoreFacts = nil
-if limits.maxConcurrency > 0 or limits.rpm > 0 then
+local ____state_globalRules_limits_16 = state.globalRules.limits
+local maxConcurrency = ____state_globalRules_limits_16.maxConcurrency
+local rpm = ____state_globalRules_limits_16.rpm
+local tpm = ____state_globalRules_limits_16.tpm
+forgetFactsOf(source)
+if maxConcurrency == 0 and rpm == 0 and tpm == 0 then
+return
+end
 for ____, other in __TS__Iterator(state.sources:values()) do
 other.facts = nil
-end
+other.standing = nil
 end
 end
 return ____exports
@@ -4328,7 +4425,7 @@ local __TS__ArrayIncludes = ____lualib.__TS__ArrayIncludes
 local __TS__ArrayFilter = ____lualib.__TS__ArrayFilter
 local __TS__ArraySome = ____lualib.__TS__ArraySome
 local ____exports = {}
-local isOfLowerRank, isBetter, scoreOf, scoreFactsOf, expectedMs, UNLIMITED_CAPACITY, LIMITED_HERE_FACTOR, NOISE
+local isBetter, scoreOf, steadyScore, steadyScoreNow, expectedMs, UNLIMITED_CAPACITY, LIMITED_HERE_FACTOR, NOISE
 local ____random_2Ejs = require("domain.random")
 local jittered = ____random_2Ejs.jittered
 local ____expected_2Dtime_2Ejs = require("domain.scheduling.expected-time")
@@ -4342,12 +4439,6 @@ local ____pool_2Ejs = require("domain.scheduling.pool")
 local poolOf = ____pool_2Ejs.poolOf
 local ____token_2Dlearning_2Ejs = require("domain.scheduling.token-learning")
 local learnedOutTokens = ____token_2Dlearning_2Ejs.learnedOutTokens
-function isOfLowerRank(a, b)
-if a.source.config.priority ~= b.source.config.priority then
-return a.source.config.priority > b.source.config.priority
-end
-return not a.probe and b.probe
-end
 function isBetter(a, scoreA, b, scoreB)
 if scoreA ~= scoreB then
 return scoreA < scoreB
@@ -4359,7 +4450,9 @@ local ____standing_0 = standing
 local source = ____standing_0.source
 local ____source_1 = source
 local config = ____source_1.config
-local demotion = __TS__ArrayIncludes(want.limitedHere, config.name) and LIMITED_HERE_FACTOR or 1
+local ____want_2 = want
+local limitedHere = ____want_2.limitedHere
+local demotion = #limitedHere > 0 and __TS__ArrayIncludes(limitedHere, config.name) and LIMITED_HERE_FACTOR or 1
 if state.selector == "round_robin" then
 return math.max(source.turns, state.turnFloor) * demotion
 end
@@ -4368,43 +4461,61 @@ local busy = state.leases:inflightOf(config.name)
 local capacity = config.maxConcurrency > 0 and config.maxConcurrency or UNLIMITED_CAPACITY
 return (busy + 1) / (capacity * config.weight) * demotion
 end
-local facts = scoreFactsOf(state, source, want, nowMs)
-local successMs = successTimeMs(source.health, facts.good, facts.timeMs, standing.waitMs)
-return jittered(successMs / facts.idleShare * source.priceFactor * demotion, NOISE, random)
+return jittered(
+steadyScore(state, standing, want, nowMs) * demotion,
+NOISE,
+random
+)
 end
-function scoreFactsOf(state, source, want, nowMs)
-local ____state_keepsFacts_2
-if state.keepsFacts then
-____state_keepsFacts_2 = source.scoreFacts
-else
-____state_keepsFacts_2 = nil
+function steadyScore(state, ____bindingPattern0, want, nowMs)
+local waitMs
+local source
+source = ____bindingPattern0.source
+waitMs = ____bindingPattern0.waitMs
+if not state.keepsFacts then
+return steadyScoreNow(
+state,
+source,
+waitMs,
+want,
+nowMs
+)
 end
-local kept = ____state_keepsFacts_2
-if kept ~= nil and kept.tag == want.tag and kept.maxTokens == want.maxTokens then
-return kept
+local kept = source.score
+if kept ~= nil and kept.tag == want.tag and kept.maxTokens == want.maxTokens and kept.waitMs == waitMs then
+return kept.value
 end
+local value = steadyScoreNow(
+state,
+source,
+waitMs,
+want,
+nowMs
+)
+source.score = {tag = want.tag, maxTokens = want.maxTokens, waitMs = waitMs, value = value}
+return value
+end
+function steadyScoreNow(state, source, waitMs, want, nowMs)
 local ____source_3 = source
 local config = ____source_3.config
+local health = ____source_3.health
 local window = windowInForce(state, source, nowMs)
 local capacity = window == math.huge and UNLIMITED_CAPACITY or window
 local used = math.min(
 1,
 (state.leases:inflightOf(config.name) + 1) / (capacity * config.weight)
 )
-local facts = {
-tag = want.tag,
-maxTokens = want.maxTokens,
-timeMs = expectedMs(state, source, want, nowMs),
-good = successShare(source.health, nowMs),
-idleShare = 1 - 0.5 * used
-}
-if state.keepsFacts then
-source.scoreFacts = facts
-end
-return facts
+local timeMs = expectedMs(state, source, want, nowMs)
+local successMs = successTimeMs(
+health,
+successShare(health, nowMs),
+timeMs,
+waitMs
+)
+return successMs / (1 - 0.5 * used) * source.priceFactor
 end
 function expectedMs(state, source, want, nowMs)
-local learned = learnedOutTokens(source.tokens, want.tag or "")
+local learned = learnedOutTokens(source.sizes.book, want.tag or "")
 local ____temp_4
 if learned == nil then
 ____temp_4 = nil
@@ -4453,7 +4564,7 @@ end
 if want.ordered == true then
 return standing
 end
-if best ~= nil and isOfLowerRank(standing, best) then
+if best ~= nil and standing.rank > best.rank then
 __continue7 = true
 break
 end
@@ -4464,11 +4575,11 @@ want,
 nowMs,
 random
 )
-if standing.source.config.name == want.affinity then
+if want.affinity ~= nil and standing.source.config.name == want.affinity then
 own = standing
 ownScore = score
 end
-if best == nil or isOfLowerRank(best, standing) or isBetter(standing, score, best, bestScore) then
+if best == nil or standing.rank < best.rank or isBetter(standing, score, best, bestScore) then
 best = standing
 bestScore = score
 end
@@ -4479,13 +4590,13 @@ break
 end
 end
 end
-if own == nil or best == nil or isOfLowerRank(own, best) or best.probe then
+if own == nil or best == nil or own.rank > best.rank or best.probe then
 return best
 end
 return ownScore <= AFFINITY_TOLERANCE * bestScore and own or best
 end
 function ____exports.usualMs(state, source, want, nowMs)
-local isKnown = learnedOutTokens(source.tokens, want.tag or "") ~= nil
+local isKnown = learnedOutTokens(source.sizes.book, want.tag or "") ~= nil
 return isKnown and source.health.tpotMs > 0 and expectedMs(state, source, want, nowMs) or source.health.durationMs
 end
 function ____exports.noteTurn(state, ____bindingPattern0)
@@ -4977,57 +5088,6 @@ local ____lualib = require("lualib_bundle")
 local __TS__ArrayPush = ____lualib.__TS__ArrayPush
 local ____exports = {}
 ____exports.LAYOUT_VERSION = 2
-local GATE_FIELDS = 6
-local CUBIC_FIELDS = 3
-local NOISE_FIELDS = 7
-local function addGates(values, g)
-__TS__ArrayPush(
-values,
-g.windowId,
-g.windowRequests,
-g.windowTokens,
-g.requestTatMs,
-g.tokenTatMs,
-g.newestGrant
-)
-end
-local function readGates(g, v, at)
-g.windowId = v[at + 1]
-g.windowRequests = v[at + 1 + 1]
-g.windowTokens = v[at + 2 + 1]
-g.requestTatMs = v[at + 3 + 1]
-g.tokenTatMs = v[at + 4 + 1]
-g.newestGrant = v[at + 5 + 1]
-return at + GATE_FIELDS
-end
-local function readCubic(c, v, at)
-c.wMax = v[at + 1]
-c.cutAtMs = v[at + 1 + 1]
-c.kMs = v[at + 2 + 1]
-return at + CUBIC_FIELDS
-end
-local function addNoise(values, n)
-__TS__ArrayPush(
-values,
-n.vainCuts,
-n.fullLevel,
-n.attempts,
-n.refusals,
-n.usualGap,
-n.heardAttempts,
-n.heardAtMs
-)
-end
-local function readNoise(n, v, at)
-n.vainCuts = v[at + 1]
-n.fullLevel = v[at + 1 + 1]
-n.attempts = v[at + 2 + 1]
-n.refusals = v[at + 3 + 1]
-n.usualGap = v[at + 4 + 1]
-n.heardAttempts = v[at + 5 + 1]
-n.heardAtMs = v[at + 6 + 1]
-return at + NOISE_FIELDS
-end
 function ____exports.flattenSource(source)
 local ____source_0 = source
 local gates = ____source_0.gates
@@ -5037,12 +5097,22 @@ local pacer = ____source_0.pacer
 local gradient = ____source_0.gradient
 local evidence = ____source_0.evidence
 local health = ____source_0.health
-local ____pacer_1 = pacer
-local window = ____pacer_1.window
-local rate = ____pacer_1.rate
-local goodput = ____pacer_1.goodput
+local ____breaker_1 = breaker
+local stretches = ____breaker_1.stretches
+local ____pacer_2 = pacer
+local window = ____pacer_2.window
+local rate = ____pacer_2.rate
+local windowNoise = ____pacer_2.windowNoise
+local rateNoise = ____pacer_2.rateNoise
+local goodput = ____pacer_2.goodput
 local values = {
 ____exports.LAYOUT_VERSION,
+gates.windowId,
+gates.windowRequests,
+gates.windowTokens,
+gates.requestTatMs,
+gates.tokenTatMs,
+gates.newestGrant,
 breaker.state,
 breaker.epoch,
 breaker.openUntilMs,
@@ -5053,19 +5123,33 @@ breaker.dead,
 breaker.deadInARow,
 breaker.probeLease,
 breaker.probesLeft,
+stretches.ids,
+stretches.successes,
+stretches.failures,
 cooldown.coolUntilMs,
 cooldown.limitedInARow,
+cooldown.limitedAtMs,
 cooldown.nextGrantMs,
-pacer.attemptMs,
-pacer.startWindow,
-pacer.rateTatMs,
-pacer.rateToleranceMs,
-pacer.learnedRpm,
-pacer.learnedTpm,
-pacer.firstAdmittedMs,
-pacer.bucket,
-pacer.bucketCount,
-pacer.earlierCount,
+window.wMax,
+window.cutAtMs,
+window.kMs,
+rate.wMax,
+rate.cutAtMs,
+rate.kMs,
+windowNoise.vainCuts,
+windowNoise.fullLevel,
+windowNoise.attempts,
+windowNoise.refusals,
+windowNoise.usualGap,
+windowNoise.heardAttempts,
+windowNoise.heardAtMs,
+rateNoise.vainCuts,
+rateNoise.fullLevel,
+rateNoise.attempts,
+rateNoise.refusals,
+rateNoise.usualGap,
+rateNoise.heardAttempts,
+rateNoise.heardAtMs,
 goodput.weight,
 goodput.atMs,
 goodput.firstAtMs,
@@ -5073,6 +5157,18 @@ goodput.bestPerS,
 goodput.bestAtMs,
 goodput.granted,
 goodput.refused,
+pacer.attemptMs,
+pacer.startWindow,
+pacer.rateTatMs,
+pacer.rateToleranceMs,
+pacer.learnedRpm,
+pacer.learnedTpm,
+pacer.firstAdmittedMs,
+pacer.admitted,
+pacer.bucket,
+pacer.bucketCount,
+pacer.earlierCount,
+gradient.samples,
 gradient.baseMs,
 gradient.baseAtMs,
 evidence.score,
@@ -5090,117 +5186,102 @@ health.samples,
 health.lastSuccessMs,
 source.reclosedAtMs,
 source.turns,
-source.lastGrant,
-window.wMax,
-window.cutAtMs,
-window.kMs,
-rate.wMax,
-rate.cutAtMs,
-rate.kMs,
-cooldown.limitedAtMs,
-pacer.admitted
+source.lastGrant
 }
-addNoise(values, pacer.windowNoise)
-addNoise(values, pacer.rateNoise)
-addGates(values, gates)
-for ____, bucket in ipairs(breaker.buckets) do
-__TS__ArrayPush(values, bucket.index, bucket.successes, bucket.failures)
-end
-values[#values + 1] = #gradient.samples
-for ____, sample in ipairs(gradient.samples) do
-values[#values + 1] = sample
-end
 if source.lastError ~= nil then
 __TS__ArrayPush(values, source.lastError.code, source.lastError.message)
 end
 return values
 end
-function ____exports.restoreSource(source, v)
-local ____source_2 = source
-local breaker = ____source_2.breaker
-local cooldown = ____source_2.cooldown
-local pacer = ____source_2.pacer
-local gradient = ____source_2.gradient
-local evidence = ____source_2.evidence
-local health = ____source_2.health
-local ____pacer_3 = pacer
-local goodput = ____pacer_3.goodput
-breaker.state = v[2]
-breaker.epoch = v[3]
-breaker.openUntilMs = v[4]
-breaker.trips = v[5]
-breaker.closedAtMs = v[6]
-breaker.consecutiveFailures = v[7]
-breaker.dead = v[8]
-breaker.deadInARow = v[9]
-breaker.probeLease = v[10]
-breaker.probesLeft = v[11]
-cooldown.coolUntilMs = v[12]
-cooldown.limitedInARow = v[13]
-cooldown.nextGrantMs = v[14]
-pacer.attemptMs = v[15]
-pacer.startWindow = v[16]
-pacer.rateTatMs = v[17]
-pacer.rateToleranceMs = v[18]
-pacer.learnedRpm = v[19]
-pacer.learnedTpm = v[20]
-pacer.firstAdmittedMs = v[21]
-pacer.bucket = v[22]
-pacer.bucketCount = v[23]
-pacer.earlierCount = v[24]
-goodput.weight = v[25]
-goodput.atMs = v[26]
-goodput.firstAtMs = v[27]
-goodput.bestPerS = v[28]
-goodput.bestAtMs = v[29]
-goodput.granted = v[30]
-goodput.refused = v[31]
-gradient.baseMs = v[32]
-gradient.baseAtMs = v[33]
-evidence.score = v[34]
-evidence.atMs = v[35]
-evidence.fails = v[36]
-evidence.hangs = v[37]
-health.successes = v[38]
-health.failures = v[39]
-health.atMs = v[40]
-health.ttftMs = v[41]
-health.tpotMs = v[42]
-health.failMs = v[43]
-health.durationMs = v[44]
-health.samples = v[45]
-health.lastSuccessMs = v[46]
-source.reclosedAtMs = v[47]
-source.turns = v[48]
-source.lastGrant = v[49]
-local at = readCubic(pacer.window, v, 49)
-at = readCubic(pacer.rate, v, at)
-cooldown.limitedAtMs = v[at + 1]
-pacer.admitted = v[at + 1 + 1]
-at = readNoise(pacer.windowNoise, v, at + 2)
-at = readNoise(pacer.rateNoise, v, at)
-at = readGates(source.gates, v, at)
-for ____, bucket in ipairs(breaker.buckets) do
-bucket.index = v[at + 1]
-bucket.successes = v[at + 1 + 1]
-bucket.failures = v[at + 2 + 1]
-at = at + 3
-end
-local samples = v[at + 1]
-do
-local n = 1
-while n <= samples do
-local ____gradient_samples_4 = gradient.samples
-____gradient_samples_4[#____gradient_samples_4 + 1] = v[at + n + 1]
-n = n + 1
-end
-end
-at = at + (samples + 1)
-if #v > at then
-source.lastError = {code = v[at + 1], message = v[at + 1 + 1]}
-end
+function ____exports.restoredSource(v)
+return {
+gates = {
+windowId = v[2],
+windowRequests = v[3],
+windowTokens = v[4],
+requestTatMs = v[5],
+tokenTatMs = v[6],
+newestGrant = v[7]
+},
+breaker = {
+state = v[8],
+epoch = v[9],
+openUntilMs = v[10],
+trips = v[11],
+closedAtMs = v[12],
+consecutiveFailures = v[13],
+dead = v[14],
+deadInARow = v[15],
+probeLease = v[16],
+probesLeft = v[17],
+stretches = {ids = v[18], successes = v[19], failures = v[20]}
+},
+cooldown = {coolUntilMs = v[21], limitedInARow = v[22], limitedAtMs = v[23], nextGrantMs = v[24]},
+pacer = {
+window = {wMax = v[25], cutAtMs = v[26], kMs = v[27]},
+rate = {wMax = v[28], cutAtMs = v[29], kMs = v[30]},
+windowNoise = {
+vainCuts = v[31],
+fullLevel = v[32],
+attempts = v[33],
+refusals = v[34],
+usualGap = v[35],
+heardAttempts = v[36],
+heardAtMs = v[37]
+},
+rateNoise = {
+vainCuts = v[38],
+fullLevel = v[39],
+attempts = v[40],
+refusals = v[41],
+usualGap = v[42],
+heardAttempts = v[43],
+heardAtMs = v[44]
+},
+goodput = {
+weight = v[45],
+atMs = v[46],
+firstAtMs = v[47],
+bestPerS = v[48],
+bestAtMs = v[49],
+granted = v[50],
+refused = v[51]
+},
+attemptMs = v[52],
+startWindow = v[53],
+rateTatMs = v[54],
+rateToleranceMs = v[55],
+learnedRpm = v[56],
+learnedTpm = v[57],
+firstAdmittedMs = v[58],
+admitted = v[59],
+bucket = v[60],
+bucketCount = v[61],
+earlierCount = v[62]
+},
+gradient = {samples = v[63], baseMs = v[64], baseAtMs = v[65]},
+evidence = {score = v[66], atMs = v[67], fails = v[68], hangs = v[69]},
+health = {
+successes = v[70],
+failures = v[71],
+atMs = v[72],
+ttftMs = v[73],
+tpotMs = v[74],
+failMs = v[75],
+durationMs = v[76],
+samples = v[77],
+lastSuccessMs = v[78]
+},
+reclosedAtMs = v[79],
+turns = v[80],
+lastGrant = v[81],
+lastError = #v > 81 and ({code = v[82], message = v[83]}) or nil
+}
 end
 function ____exports.flattenScope(state)
+local ____state_3 = state
+local globalGates = ____state_3.globalGates
+local pool = ____state_3.pool
 local values = {
 ____exports.LAYOUT_VERSION,
 state.budgets.retryTokens,
@@ -5211,11 +5292,14 @@ state.meanPromptTokens,
 state.grantsOfUpperClass,
 state.turnFloor,
 state.grantCount,
-state.lastProgressMs
+state.lastProgressMs,
+globalGates.windowId,
+globalGates.windowRequests,
+globalGates.windowTokens,
+globalGates.requestTatMs,
+globalGates.tokenTatMs,
+globalGates.newestGrant
 }
-addGates(values, state.globalGates)
-local ____state_5 = state
-local pool = ____state_5.pool
 if pool ~= nil then
 __TS__ArrayPush(
 values,
@@ -5237,11 +5321,17 @@ state.grantsOfUpperClass = v[7]
 state.turnFloor = v[8]
 state.grantCount = v[9]
 state.lastProgressMs = v[10]
-local at = readGates(state.globalGates, v, 10)
-if #v <= at then
-return
+local ____state_4 = state
+local globalGates = ____state_4.globalGates
+globalGates.windowId = v[11]
+globalGates.windowRequests = v[12]
+globalGates.windowTokens = v[13]
+globalGates.requestTatMs = v[14]
+globalGates.tokenTatMs = v[15]
+globalGates.newestGrant = v[16]
+if #v > 16 then
+state.pool = {measuredAtMs = v[17], ttftMs = v[18], tpotMs = v[19], failShare = v[20]}
 end
-state.pool = {measuredAtMs = v[at + 1], ttftMs = v[at + 1 + 1], tpotMs = v[at + 2 + 1], failShare = v[at + 3 + 1]}
 end
 return ____exports
 end,
@@ -5249,9 +5339,10 @@ end,
 local ____lualib = require("lualib_bundle")
 local __TS__ArrayMap = ____lualib.__TS__ArrayMap
 local __TS__New = ____lualib.__TS__New
+local __TS__ArrayEvery = ____lualib.__TS__ArrayEvery
 local __TS__NumberIsNaN = ____lualib.__TS__NumberIsNaN
 local ____exports = {}
-local dropOtherType, dropFields, unpacked, stateCheck, isPacked, isLike, startsLike, reviseLeases, SIZE_TYPES
+local dropOtherType, dropFields, unpacked, stateCheck, isPacked, isAlike, isLike, startsLike, reviseLeases, SIZE_TYPES, MOST_MORE
 local ____leases_2Ejs = require("domain.leases")
 local leaseEndMs = ____leases_2Ejs.leaseEndMs
 local ____scope_2Dstate_2Ejs = require("domain.scope-state")
@@ -5350,36 +5441,44 @@ end
 if field == SCOPE_FIELD then
 return isPacked(
 values,
-flattenScope(state),
-0
+flattenScope(state)
 )
 end
 local source = state.sources:get(field)
 return source == nil or isPacked(
 values,
-flattenSource(source),
-1
+flattenSource(source)
 )
 end
 end
-function isPacked(values, example, lengths)
+function isPacked(values, example)
 if type(values) ~= "table" then
 return false
 end
 local packed = values
-if packed[1] ~= LAYOUT_VERSION then
+local more = #packed - #example
+if packed[1] ~= LAYOUT_VERSION or more < 0 or more > MOST_MORE then
 return false
 end
 local types = __TS__ArrayMap(
 example,
 function(____, value) return type(value) end
 )
-if not startsLike(packed, types) then
-return false
+return startsLike(packed, types) and __TS__ArrayEvery(
+example,
+function(____, value, at) return isAlike(packed[at + 1], value) end
+)
 end
-local more = lengths == 0 and 0 or packed[#example]
-local rest = #packed - #example - more
-return rest >= 0 and rest <= 4
+function isAlike(value, example)
+if type(example) ~= "table" then
+return true
+end
+local list = value
+local known = example
+return (#known == 0 or #list == #known) and __TS__ArrayEvery(
+list,
+function(____, item) return type(item) == "number" and not __TS__NumberIsNaN(item) end
+)
 end
 function isLike(values, types)
 return type(values) == "table" and startsLike(values, types)
@@ -5419,12 +5518,12 @@ do
 local at = 0
 while at < #stored do
 do
-local __continue44
+local __continue47
 repeat
 local leaseId = stored[at + 1]
 local lease = unpackedLease(leaseId, stored[at + 1 + 1])
 if lease == nil then
-__continue44 = true
+__continue47 = true
 break
 end
 local latestMs = leaseEndMs(nowMs, lease.grant.leaseTtlMs)
@@ -5448,9 +5547,9 @@ leaseId
 )
 redis.call("PEXPIRE", key, ttlMs)
 end
-__continue44 = true
+__continue47 = true
 until true
-if not __continue44 then
+if not __continue47 then
 break
 end
 end
@@ -5522,6 +5621,7 @@ SIZE_TYPES = {
 "number",
 "number"
 }
+MOST_MORE = 4
 return ____exports
 end,
 ["common-limits"] = function(...) 
@@ -6347,13 +6447,14 @@ local __TS__Iterator = ____lualib.__TS__Iterator
 local __TS__ObjectAssign = ____lualib.__TS__ObjectAssign
 local __TS__ArrayPush = ____lualib.__TS__ArrayPush
 local ____exports = {}
-local readState, restoreKnown, applyLearnedLimits, saveState
+local readState, sourceRecord, unpackedValues, applyLearnedLimits, saveState
 local ____gate_2Ejs = require("domain.gates.gate")
 local gateRules = ____gate_2Ejs.gateRules
 local ____pacer_2Ejs = require("domain.scheduling.pacer")
 local lowerLimit = ____pacer_2Ejs.lowerLimit
 local ____scope_2Dstate_2Ejs = require("domain.scope-state")
 local newScopeState = ____scope_2Dstate_2Ejs.newScopeState
+local newSourceRecord = ____scope_2Dstate_2Ejs.newSourceRecord
 local ____common_2Dlimits_2Ejs = require("common-limits")
 local commonLimits = ____common_2Dlimits_2Ejs.commonLimits
 local ____keys_2Ejs = require("keys")
@@ -6366,8 +6467,8 @@ local ____layout_2Ejs = require("layout")
 local flattenScope = ____layout_2Ejs.flattenScope
 local flattenSource = ____layout_2Ejs.flattenSource
 local LAYOUT_VERSION = ____layout_2Ejs.LAYOUT_VERSION
+local restoredSource = ____layout_2Ejs.restoredSource
 local restoreScope = ____layout_2Ejs.restoreScope
-local restoreSource = ____layout_2Ejs.restoreSource
 local ____lease_2Dstore_2Ejs = require("lease-store")
 local LeaseStore = ____lease_2Dstore_2Ejs.LeaseStore
 local ____scope_2Dclock_2Ejs = require("scope-clock")
@@ -6403,19 +6504,32 @@ end
 end
 return stored
 end
-function restoreKnown(packed, put)
+function sourceRecord(packed, nowMs)
+local ____temp_5
+if packed == nil then
+____temp_5 = nil
+else
+____temp_5 = unpackedValues(packed)
+end
+local values = ____temp_5
+if values ~= nil then
+return restoredSource(values)
+end
+local record = newSourceRecord(nowMs)
+record.breaker.epoch = math.floor(nowMs)
+return record
+end
+function unpackedValues(packed)
 local values = {}
 pcall(function()
 values = cmsgpack.unpack(packed)
 end)
-if type(values) == "table" and values[1] == LAYOUT_VERSION then
-put(values)
-end
+return type(values) == "table" and values[1] == LAYOUT_VERSION and values or nil
 end
 function applyLearnedLimits(source)
-local ____source_4 = source
-local config = ____source_4.config
-local pacer = ____source_4.pacer
+local ____source_6 = source
+local config = ____source_6.config
+local pacer = ____source_6.pacer
 if pacer.learnedRpm == 0 and pacer.learnedTpm == 0 then
 return
 end
@@ -6456,32 +6570,26 @@ local setup = ____commonLimits_result_0.setup
 local changed = ____commonLimits_result_0.changed
 local leases = __TS__New(LeaseStore, prefix, nowMs, names)
 local sizes = __TS__New(SizeStore, prefix)
-local state = newScopeState(
-setup,
-nowMs,
-leases,
-function(model) return sizes:bookOf(model) end
-)
-for ____, ____value in __TS__Iterator(state.sources) do
-local name = ____value[1]
-local source = ____value[2]
+local function recordOf(name)
+local ____sourceRecord_2 = sourceRecord
 local ____clock_isNew_1
 if clock.isNew then
 ____clock_isNew_1 = nil
 else
 ____clock_isNew_1 = stored[name]
 end
-local packed = ____clock_isNew_1
-source.breaker.epoch = math.floor(nowMs)
-if packed ~= nil then
-restoreKnown(
-packed,
-function(values) return restoreSource(source, values) end
-)
+return ____sourceRecord_2(____clock_isNew_1, nowMs)
 end
+local state = newScopeState(
+setup,
+nowMs,
+leases,
+function(model) return sizes:bookOf(model) end,
+recordOf
+)
+for ____, source in __TS__Iterator(state.sources:values()) do
 applyLearnedLimits(source)
-local ____source_2 = source
-local breaker = ____source_2.breaker
+local breaker = source.breaker
 if breaker.probeLease ~= "" and leases:get(breaker.probeLease) == nil then
 breaker.probeLease = ""
 end
@@ -6493,11 +6601,15 @@ else
 ____clock_isNew_3 = stored[SCOPE_FIELD]
 end
 local scope = ____clock_isNew_3
-if scope ~= nil then
-restoreKnown(
-scope,
-function(values) return restoreScope(state, values) end
-)
+local ____temp_4
+if scope == nil then
+____temp_4 = nil
+else
+____temp_4 = unpackedValues(scope)
+end
+local values = ____temp_4
+if values ~= nil then
+restoreScope(state, values)
 end
 local workers = {}
 if setup.scheduling.fairness then

@@ -77,22 +77,33 @@ function stateCheck(setup: ScopeSetup, nowMs: number, leases: LeaseStore): (fiel
     if (field === CLOCK_FIELD) return true;
     if (field === LIMITS_ID_FIELD) return isLike(values, ["string", "number"]);
     if (field === LIMITS_FIELD) return areLimits(values);
-    if (field === SCOPE_FIELD) return isPacked(values, flattenScope(state), 0);
+    if (field === SCOPE_FIELD) return isPacked(values, flattenScope(state));
     const source = state.sources.get(field);
-    return source === undefined || isPacked(values, flattenSource(source), 1);
+    return source === undefined || isPacked(values, flattenSource(source));
   };
 }
 
-/** `lengths`: how many of the last fixed values count what follows. */
-function isPacked(values: unknown, example: Values, lengths: number): boolean {
+/** What stands at the end while it is known. */
+const MOST_MORE = 4;
+
+function isPacked(values: unknown, example: Values): boolean {
   if (type(values) !== "table") return false;
   const packed = values as Values;
-  if (packed[0] !== LAYOUT_VERSION) return false;
+  const more = packed.length - example.length;
+  if (packed[0] !== LAYOUT_VERSION || more < 0 || more > MOST_MORE) return false;
   const types = example.map((value) => type(value));
-  if (!startsLike(packed, types)) return false;
-  const more = lengths === 0 ? 0 : (packed[example.length - 1] as number);
-  const rest = packed.length - example.length - more;
-  return rest >= 0 && rest <= 4;
+  return startsLike(packed, types) && example.every((value, at) => isAlike(packed[at]!, value));
+}
+
+/** Of a list: numbers alone, and as many; an empty one may be filled. */
+function isAlike(value: Values[number], example: Values[number]): boolean {
+  if (type(example) !== "table") return true;
+  const list = value as readonly number[];
+  const known = example as readonly number[];
+  return (
+    (known.length === 0 || list.length === known.length) &&
+    list.every((item) => type(item) === "number" && !Number.isNaN(item))
+  );
 }
 
 function isLike(values: unknown, types: readonly string[]): boolean {
