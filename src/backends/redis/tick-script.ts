@@ -815,6 +815,8 @@ local ____repair_2Ejs = require("repair")
 local repair = ____repair_2Ejs.repair
 local ____scope_2Dstore_2Ejs = require("scope-store")
 local loadScope = ____scope_2Dstore_2Ejs.loadScope
+local ____sent_2Dbatch_2Ejs = require("sent-batch")
+local receivedBatch = ____sent_2Dbatch_2Ejs.receivedBatch
 local verb, prefix, configuration, input, moment = unpack(ARGV, 1, 5)
 local KEYS_OUTLIVE_MS = 86400000
 local TEST_PREFIX = "pgw-test:"
@@ -908,7 +910,7 @@ repair(prefix, setup, server, KEYS_OUTLIVE_MS)
 return loadScope(prefix, setup, server)
 end
 local function tick(setup, server)
-local batch = cjson.decode(input)
+local batch = receivedBatch(cjson.decode(input))
 local ____begin_result_1 = begin(setup, server)
 local state = ____begin_result_1.state
 local leases = ____begin_result_1.leases
@@ -6718,6 +6720,25 @@ end
 if hasChanged then
 redis.call("PEXPIRE", key, ttlMs)
 end
+end
+return ____exports
+end,
+["sent-batch"] = function(...) 
+local ____exports = {}
+local NONE = {}
+function ____exports.receivedBatch(sent)
+local ____sent_0 = sent
+local candidates = ____sent_0.candidates
+for ____, want in ipairs(sent.wants) do
+want.candidates = candidates[want.candidates + 1]
+if want.failedHere == nil then
+want.failedHere = NONE
+end
+if want.limitedHere == nil then
+want.limitedHere = NONE
+end
+end
+return sent
 end
 return ____exports
 end,
