@@ -2,7 +2,7 @@ import type { StoreClock } from "./gates/gate.js";
 import { grantTo } from "./grant.js";
 import { leaseEndMs } from "./leases.js";
 import type { SeededRandom } from "./random.js";
-import { ENDS_ANY_TIME, passedOver, refuse, refuseFor } from "./refusal.js";
+import { endsAnyTime, passedOver, refuse, refuseFor } from "./refusal.js";
 import { mayHedge, mayRetry } from "./scheduling/budgets.js";
 import { isMeasured } from "./scheduling/expected-time.js";
 import { mustYield, noteWaiting, rankOf, visit, type WorkerRecord, waitsForClass } from "./scheduling/fairness.js";
@@ -56,6 +56,7 @@ export function admitAll(
   state.keepsFacts = false;
   const answers = wants.length === 1 ? [admitOne(desk, wants[0]!)] : admitLine(desk, wants);
   state.keepsFacts = false;
+  state.lineup = null;
   if (self !== null) noteWaiting(self, wants, answers);
   return answers;
 }
@@ -183,7 +184,7 @@ function isHopeless({ state, clock }: Desk, want: Want, standings: readonly Stan
   for (const { source, waitMs, reason } of standings) {
     if (!isMeasured(source.health, clock.nowMs)) return false;
     // What a release ends may end at any moment.
-    const leastMs = reason !== null && ENDS_ANY_TIME.has(reason) ? 0 : waitMs;
+    const leastMs = reason !== null && endsAnyTime(reason) ? 0 : waitMs;
     if (leastMs + usualMs(state, source, want, clock.nowMs) <= remainingMs) return false;
     if (leastMs <= remainingMs) couldStart = true;
   }

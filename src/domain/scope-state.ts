@@ -102,6 +102,8 @@ export interface ScopeState {
   grantCount: number;
   /** A tick judges several calls: facts that are alike for all of them are found once. */
   keepsFacts: boolean;
+  /** Of the call judged last, while `keepsFacts`. */
+  lineup: Lineup | null;
   /** −Infinity when there never was a success or a first token. */
   lastProgressMs: number;
 }
@@ -197,6 +199,7 @@ export function newScopeState(
     turnFloor: 0,
     grantCount: 0,
     keepsFacts: false,
+    lineup: null,
     lastProgressMs: Number.NEGATIVE_INFINITY,
   };
 }
@@ -204,6 +207,7 @@ export function newScopeState(
 /** From here on, until `keepsFacts` ends, what is alike for all calls is found once for each source. */
 export function keepFacts(state: ScopeState): void {
   state.keepsFacts = true;
+  state.lineup = null;
   for (const source of state.sources.values()) {
     forgetFactsOf(source);
     source.sizes.want = null;
@@ -212,9 +216,16 @@ export function keepFacts(state: ScopeState): void {
 
 /** A grant changes what its own gates say, and with limits over all sources what everybody's say. */
 export function forgetFacts(state: ScopeState, source: SourceState): void {
+  const { lineup } = state;
   const { maxConcurrency, rpm, tpm } = state.globalRules.limits;
   forgetFactsOf(source);
-  if (maxConcurrency === 0 && rpm === 0 && tpm === 0) return;
+  if (maxConcurrency === 0 && rpm === 0 && tpm === 0) {
+    if (lineup === null) return;
+    if (lineup.stale === null) lineup.stale = source;
+    else if (lineup.stale !== source) state.lineup = null;
+    return;
+  }
+  state.lineup = null;
   for (const other of state.sources.values()) {
     other.facts = null;
     other.standing = null;
@@ -225,6 +236,20 @@ function forgetFactsOf(source: SourceState): void {
   source.facts = null;
   source.standing = null;
   source.score = null;
+}
+
+/** How the candidates stand for any call that fits all of them. */
+export interface Lineup {
+  readonly candidates: readonly SourceName[];
+  readonly standings: Standing[];
+  /** Of sources that calls are believed to use alike, the one with the lowest limit of size. */
+  readonly tightest: readonly SourceState[];
+  /** Before demotion and noise, for calls of this tag and length; below 0 = not found yet. */
+  readonly scores: number[];
+  tag: string | undefined;
+  maxTokens: number | undefined;
+  /** A grant changed how this one stands. */
+  stale: SourceState | null;
 }
 
 /** How one candidate stands for one want. `waitMs` 0 = may start now; Infinity = never (larger than the token limit). */

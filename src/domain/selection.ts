@@ -1,10 +1,11 @@
+import { scoreFor } from "./lineup.js";
 import { jittered, type SeededRandom } from "./random.js";
 import { attemptTimeMs, successTimeMs } from "./scheduling/expected-time.js";
 import { successShare } from "./scheduling/health.js";
 import { windowInForce } from "./scheduling/in-force.js";
 import { poolOf } from "./scheduling/pool.js";
 import { learnedOutTokens } from "./scheduling/token-learning.js";
-import type { ScopeState, SourceState, Standing } from "./scope-state.js";
+import type { Lineup, ScopeState, SourceState, Standing } from "./scope-state.js";
 import type { Want } from "./tick.js";
 
 /** Assumed capacity of a source without a concurrency limit; only relations between sources matter. */
@@ -39,6 +40,10 @@ export function choose(
   nowMs: number,
   random: SeededRandom,
 ): Standing | null {
+  const { lineup } = state;
+  if (standings.length > 1 && lineup?.standings === standings && isPlain(state, want)) {
+    return chooseFromLineup(state, lineup, want, nowMs, random);
+  }
   let best: Standing | null = null;
   let bestScore = 0;
   let own: Standing | null = null;
@@ -62,6 +67,44 @@ export function choose(
   return ownScore <= AFFINITY_TOLERANCE * bestScore ? own : best;
 }
 
+/** No source is special to this call. */
+function isPlain({ selector }: ScopeState, { ordered, affinity, limitedHere }: Want): boolean {
+  return selector === "health_aware" && ordered !== true && affinity === undefined && limitedHere.length === 0;
+}
+
+/** The same as `choose`, where little is left to find: a tick asks this for every call and every source. */
+function chooseFromLineup(
+  state: ScopeState,
+  lineup: Lineup,
+  want: Want,
+  nowMs: number,
+  random: SeededRandom,
+): Standing | null {
+  const { standings, scores } = lineup;
+  scoreFor(lineup, want);
+  let best: Standing | null = null;
+  let bestRank = Infinity;
+  let bestScore = 0;
+  let at = -1;
+  for (const standing of standings) {
+    at += 1;
+    const { rank } = standing;
+    if (!standing.startable || rank > bestRank) continue;
+    let steady = scores[at]!;
+    if (steady < 0) {
+      steady = steadyScore(state, standing.source, standing.waitMs, want, nowMs);
+      scores[at] = steady;
+    }
+    const score = jittered(steady, NOISE, random);
+    if (best !== null && rank === bestRank && (score > bestScore || !isBetter(standing, score, best, bestScore)))
+      continue;
+    best = standing;
+    bestRank = rank;
+    bestScore = score;
+  }
+  return best;
+}
+
 function isBetter(a: Standing, scoreA: number, b: Standing, scoreB: number): boolean {
   if (scoreA !== scoreB) return scoreA < scoreB;
   return a.source.lastGrant < b.source.lastGrant;
@@ -70,25 +113,29 @@ function isBetter(a: Standing, scoreA: number, b: Standing, scoreB: number): boo
 /** Lower is better. */
 function scoreOf(state: ScopeState, standing: Standing, want: Want, nowMs: number, random: SeededRandom): number {
   const { source } = standing;
-  const { config } = source;
-  const { limitedHere } = want;
-  const demotion = limitedHere.length > 0 && limitedHere.includes(config.name) ? LIMITED_HERE_FACTOR : 1;
-  if (state.selector === "round_robin") return Math.max(source.turns, state.turnFloor) * demotion;
-  if (state.selector === "least_inflight") {
-    const busy = state.leases.inflightOf(config.name);
-    const capacity = config.maxConcurrency > 0 ? config.maxConcurrency : UNLIMITED_CAPACITY;
-    // One more than in flight: an idle source that just refused must lose against an idle one that did not.
-    return ((busy + 1) / (capacity * config.weight)) * demotion;
+  const demotion = demotionOf(source, want);
+  if (state.selector === "health_aware") {
+    return jittered(steadyScore(state, source, standing.waitMs, want, nowMs) * demotion, NOISE, random);
   }
-  return jittered(steadyScore(state, standing, want, nowMs) * demotion, NOISE, random);
+  const { config } = source;
+  if (state.selector === "round_robin") return Math.max(source.turns, state.turnFloor) * demotion;
+  const busy = state.leases.inflightOf(config.name);
+  const capacity = config.maxConcurrency > 0 ? config.maxConcurrency : UNLIMITED_CAPACITY;
+  // One more than in flight: an idle source that just refused must lose against an idle one that did not.
+  return ((busy + 1) / (capacity * config.weight)) * demotion;
+}
+
+function demotionOf(source: SourceState, { limitedHere }: Want): number {
+  return limitedHere.length > 0 && limitedHere.includes(source.config.name) ? LIMITED_HERE_FACTOR : 1;
 }
 
 /** Found once where a tick judges several calls of one kind. */
-function steadyScore(state: ScopeState, { source, waitMs }: Standing, want: Want, nowMs: number): number {
+function steadyScore(state: ScopeState, source: SourceState, waitMs: number, want: Want, nowMs: number): number {
   if (!state.keepsFacts) return steadyScoreNow(state, source, waitMs, want, nowMs);
   const kept = source.score;
-  if (kept !== null && kept.tag === want.tag && kept.maxTokens === want.maxTokens && kept.waitMs === waitMs)
+  if (kept !== null && kept.waitMs === waitMs && kept.maxTokens === want.maxTokens && kept.tag === want.tag) {
     return kept.value;
+  }
   const value = steadyScoreNow(state, source, waitMs, want, nowMs);
   source.score = { tag: want.tag, maxTokens: want.maxTokens, waitMs, value };
   return value;

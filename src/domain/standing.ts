@@ -2,11 +2,12 @@ import type { SourceReason } from "../errors.js";
 import { breakerAdmission } from "./breaker.js";
 import { cooldownWaitMs } from "./cooldown.js";
 import { requestWaitMs, type StoreClock, tokenWaitMs } from "./gates/gate.js";
-import { ENDS_ANY_TIME } from "./refusal.js";
+import { newLineup, replaceStanding } from "./lineup.js";
+import { endsAnyTime } from "./refusal.js";
 import { windowInForce } from "./scheduling/in-force.js";
 import { pacedWaitMs } from "./scheduling/pacer.js";
 import { learnedTokens } from "./scheduling/token-learning.js";
-import type { GateFacts, ScopeState, SourceState, Standing } from "./scope-state.js";
+import type { GateFacts, Lineup, ScopeState, SourceState, Standing } from "./scope-state.js";
 import type { Want } from "./tick.js";
 
 /** What the call is believed to use there: EST_TOKENS, what calls of its kind used, or the caller's estimate. */
@@ -30,11 +31,36 @@ export function isTokenLimited(state: ScopeState, source: SourceState): boolean 
   return source.rules.tokens !== null || state.globalRules.tokens !== null;
 }
 
-/** How each candidate of a call stands; changes nothing. */
+/** How each candidate of a call stands; changes nothing. Good until the next grant: a tick's calls share the list. */
 export function standingsOf(state: ScopeState, want: Want, clock: StoreClock): readonly Standing[] {
+  const { lineup } = state;
+  if (lineup !== null && lineup.candidates === want.candidates && fitsAll(state, lineup, want)) {
+    renewStale(state, lineup, want, clock);
+    return lineup.standings;
+  }
   const standings: Standing[] = [];
-  for (const name of want.candidates) standings.push(standingOf(state, state.sources.get(name)!, want, clock));
+  let areKept = state.keepsFacts;
+  for (const name of want.candidates) {
+    const source = state.sources.get(name)!;
+    const standing = standingOf(state, source, want, clock);
+    standings.push(standing);
+    if (source.standing !== standing) areKept = false;
+  }
+  state.lineup = areKept ? newLineup(want, standings) : null;
   return standings;
+}
+
+function fitsAll(state: ScopeState, { tightest }: Lineup, want: Want): boolean {
+  for (const source of tightest) if (estimatedTokens(state, source, want) > source.mostTokens) return false;
+  return true;
+}
+
+function renewStale(state: ScopeState, lineup: Lineup, want: Want, clock: StoreClock): void {
+  const { stale } = lineup;
+  if (stale === null) return;
+  lineup.stale = null;
+  const at = lineup.candidates.indexOf(stale.config.name);
+  if (at >= 0) replaceStanding(lineup, at, standingOf(state, stale, want, clock));
 }
 
 /** Judges all gates of one candidate at once; changes nothing. */
@@ -94,7 +120,7 @@ export function usualRefusal(
   const usual = Math.round(state.meanTokens);
   const { waitMs, reason } = judgedStanding(state, source, clock, usual);
   if (reason === null || waitMs <= 0) return null;
-  const isKnown = Number.isFinite(waitMs) && !ENDS_ANY_TIME.has(reason);
+  const isKnown = Number.isFinite(waitMs) && !endsAnyTime(reason);
   return { reason, waitMs: isKnown ? waitMs : 0 };
 }
 

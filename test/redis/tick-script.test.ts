@@ -19,6 +19,7 @@ const NOT_PACKED_OF_SCOPE = [
   "keepsFacts",
   "leaseTtlMs",
   "leases",
+  "lineup",
   "scheduling",
   "selector",
   "sources",

@@ -158,230 +158,38 @@ end
 return self
 end
 
-local function __TS__Class(self)
-local c = {prototype = {}}
-c.prototype.__index = c.prototype
-c.prototype.constructor = c
-return c
+local function __TS__ArrayIndexOf(self, searchElement, fromIndex)
+if fromIndex == nil then
+fromIndex = 0
+end
+local len = #self
+if len == 0 then
+return -1
+end
+if fromIndex >= len then
+return -1
+end
+if fromIndex < 0 then
+fromIndex = len + fromIndex
+if fromIndex < 0 then
+fromIndex = 0
+end
+end
+for i = fromIndex + 1, len do
+if self[i] == searchElement then
+return i - 1
+end
+end
+return -1
 end
 
-local function __TS__New(target, ...)
-local instance = setmetatable({}, target.prototype)
-instance:____constructor(...)
-return instance
-end
-
-local Set
-do
-Set = __TS__Class()
-Set.name = "Set"
-function Set.prototype.____constructor(self, values)
-self[Symbol.toStringTag] = "Set"
-self.size = 0
-self.nextKey = {}
-self.previousKey = {}
-if values == nil then
-return
-end
-local iterable = values
-if iterable[Symbol.iterator] then
-local iterator = iterable[Symbol.iterator](iterable)
-while true do
-local result = iterator:next()
-if result.done then
-break
-end
-self:add(result.value)
-end
-else
-local array = values
-for ____, value in ipairs(array) do
-self:add(value)
+local function __TS__ArrayFindIndex(self, callbackFn, thisArg)
+for i = 1, #self do
+if callbackFn(thisArg, self[i], i - 1, self) then
+return i - 1
 end
 end
-end
-function Set.prototype.add(self, value)
-local isNewValue = not self:has(value)
-if isNewValue then
-self.size = self.size + 1
-end
-if self.firstKey == nil then
-self.firstKey = value
-self.lastKey = value
-elseif isNewValue then
-self.nextKey[self.lastKey] = value
-self.previousKey[value] = self.lastKey
-self.lastKey = value
-end
-return self
-end
-function Set.prototype.clear(self)
-self.nextKey = {}
-self.previousKey = {}
-self.firstKey = nil
-self.lastKey = nil
-self.size = 0
-end
-function Set.prototype.delete(self, value)
-local contains = self:has(value)
-if contains then
-self.size = self.size - 1
-local next = self.nextKey[value]
-local previous = self.previousKey[value]
-if next ~= nil and previous ~= nil then
-self.nextKey[previous] = next
-self.previousKey[next] = previous
-elseif next ~= nil then
-self.firstKey = next
-self.previousKey[next] = nil
-elseif previous ~= nil then
-self.lastKey = previous
-self.nextKey[previous] = nil
-else
-self.firstKey = nil
-self.lastKey = nil
-end
-self.nextKey[value] = nil
-self.previousKey[value] = nil
-end
-return contains
-end
-function Set.prototype.forEach(self, callback)
-for ____, key in __TS__Iterator(self:keys()) do
-callback(nil, key, key, self)
-end
-end
-function Set.prototype.has(self, value)
-return self.nextKey[value] ~= nil or self.lastKey == value
-end
-Set.prototype[Symbol.iterator] = function(self)
-return self:values()
-end
-function Set.prototype.entries(self)
-local function getFirstKey()
-return self.firstKey
-end
-local nextKey = self.nextKey
-local key
-local started = false
-return {
-[Symbol.iterator] = function(self)
-return self
-end,
-next = function(self)
-if not started then
-started = true
-key = getFirstKey(nil)
-else
-key = nextKey[key]
-end
-return {done = not key, value = {key, key}}
-end
-}
-end
-function Set.prototype.keys(self)
-local function getFirstKey()
-return self.firstKey
-end
-local nextKey = self.nextKey
-local key
-local started = false
-return {
-[Symbol.iterator] = function(self)
-return self
-end,
-next = function(self)
-if not started then
-started = true
-key = getFirstKey(nil)
-else
-key = nextKey[key]
-end
-return {done = not key, value = key}
-end
-}
-end
-function Set.prototype.values(self)
-local function getFirstKey()
-return self.firstKey
-end
-local nextKey = self.nextKey
-local key
-local started = false
-return {
-[Symbol.iterator] = function(self)
-return self
-end,
-next = function(self)
-if not started then
-started = true
-key = getFirstKey(nil)
-else
-key = nextKey[key]
-end
-return {done = not key, value = key}
-end
-}
-end
-function Set.prototype.union(self, other)
-local result = __TS__New(Set, self)
-for ____, item in __TS__Iterator(other) do
-result:add(item)
-end
-return result
-end
-function Set.prototype.intersection(self, other)
-local result = __TS__New(Set)
-for ____, item in __TS__Iterator(self) do
-if other:has(item) then
-result:add(item)
-end
-end
-return result
-end
-function Set.prototype.difference(self, other)
-local result = __TS__New(Set, self)
-for ____, item in __TS__Iterator(other) do
-result:delete(item)
-end
-return result
-end
-function Set.prototype.symmetricDifference(self, other)
-local result = __TS__New(Set, self)
-for ____, item in __TS__Iterator(other) do
-if self:has(item) then
-result:delete(item)
-else
-result:add(item)
-end
-end
-return result
-end
-function Set.prototype.isSubsetOf(self, other)
-for ____, item in __TS__Iterator(self) do
-if not other:has(item) then
-return false
-end
-end
-return true
-end
-function Set.prototype.isSupersetOf(self, other)
-for ____, item in __TS__Iterator(other) do
-if not self:has(item) then
-return false
-end
-end
-return true
-end
-function Set.prototype.isDisjointFrom(self, other)
-for ____, item in __TS__Iterator(self) do
-if other:has(item) then
-return false
-end
-end
-return true
-end
-Set[Symbol.species] = Set
+return -1
 end
 
 local function __TS__ArrayIncludes(self, searchElement, fromIndex)
@@ -402,6 +210,13 @@ return true
 end
 end
 return false
+end
+
+local function __TS__Class(self)
+local c = {prototype = {}}
+c.prototype.__index = c.prototype
+c.prototype.constructor = c
+return c
 end
 
 local Map
@@ -569,6 +384,12 @@ end
 Map[Symbol.species] = Map
 end
 
+local function __TS__New(target, ...)
+local instance = setmetatable({}, target.prototype)
+instance:____constructor(...)
+return instance
+end
+
 local function __TS__StringIncludes(self, searchString, position)
 if not position then
 position = 1
@@ -691,15 +512,6 @@ end
 return false
 end
 
-local function __TS__ArrayFindIndex(self, callbackFn, thisArg)
-for i = 1, #self do
-if callbackFn(thisArg, self[i], i - 1, self) then
-return i - 1
-end
-end
-return -1
-end
-
 local function __TS__ArrayFind(self, predicate, thisArg)
 for i = 1, #self do
 local elem = self[i]
@@ -778,16 +590,16 @@ __TS__ArrayMap = __TS__ArrayMap,
 __TS__NumberIsFinite = __TS__NumberIsFinite,
 __TS__MathTrunc = __TS__MathTrunc,
 __TS__ArraySort = __TS__ArraySort,
-Set = Set,
-__TS__New = __TS__New,
+__TS__ArrayIndexOf = __TS__ArrayIndexOf,
+__TS__ArrayFindIndex = __TS__ArrayFindIndex,
 __TS__ArrayIncludes = __TS__ArrayIncludes,
 Map = Map,
+__TS__New = __TS__New,
 __TS__StringIncludes = __TS__StringIncludes,
 __TS__ArraySetLength = __TS__ArraySetLength,
 __TS__ArraySplice = __TS__ArraySplice,
 __TS__ArrayFilter = __TS__ArrayFilter,
 __TS__ArraySome = __TS__ArraySome,
-__TS__ArrayFindIndex = __TS__ArrayFindIndex,
 __TS__ArrayFind = __TS__ArrayFind,
 __TS__ArrayPush = __TS__ArrayPush,
 __TS__ArrayEvery = __TS__ArrayEvery,
@@ -802,17 +614,15 @@ local __TS__StringStartsWith = ____lualib.__TS__StringStartsWith
 local __TS__Iterator = ____lualib.__TS__Iterator
 local __TS__ObjectAssign = ____lualib.__TS__ObjectAssign
 local ____exports = {}
-local ____description_2Ejs = require("domain.description")
-local describeScope = ____description_2Ejs.describeScope
-local describeSource = ____description_2Ejs.describeSource
+local function describeScope(...) return require("domain.description").describeScope(...) end
+local function describeSource(...) return require("domain.description").describeSource(...) end
 local ____settlement_2Ejs = require("domain.settlement")
 local reclaimExpired = ____settlement_2Ejs.reclaimExpired
 local ____tick_2Drules_2Ejs = require("domain.tick-rules")
 local runTick = ____tick_2Drules_2Ejs.runTick
 local ____keys_2Ejs = require("keys")
 local LEASES_KEY = ____keys_2Ejs.LEASES_KEY
-local ____repair_2Ejs = require("repair")
-local repair = ____repair_2Ejs.repair
+local function repair(...) return require("repair").repair(...) end
 local ____scope_2Dstore_2Ejs = require("scope-store")
 local loadScope = ____scope_2Dstore_2Ejs.loadScope
 local ____sent_2Dbatch_2Ejs = require("sent-batch")
@@ -1442,21 +1252,18 @@ return ____exports
 end,
 ["domain.scheduling.decay"] = function(...) 
 local ____exports = {}
-local stepTable, STEPS, STEP_FACTOR
-function stepTable()
-local ____table = {1}
+local STEPS = 64
+local STEP_FACTOR = 0.9892280131939755
+local TABLE = {1}
+local function fillTo(step)
 do
-local step = 1
-while step <= STEPS do
-____table[#____table + 1] = ____table[step] * STEP_FACTOR
-step = step + 1
+local next = #TABLE
+while next <= step do
+TABLE[#TABLE + 1] = TABLE[next] * STEP_FACTOR
+next = next + 1
 end
 end
-return ____table
 end
-STEPS = 64
-STEP_FACTOR = 0.9892280131939755
-local TABLE = stepTable()
 local MAX_HALVINGS = 60
 function ____exports.decayFactor(elapsedMs, halfLifeMs)
 if not (elapsedMs > 0) then
@@ -1469,6 +1276,9 @@ end
 local whole = math.floor(halfLives)
 local position = (halfLives - whole) * STEPS
 local step = math.floor(position)
+if step + 1 >= #TABLE then
+fillTo(step + 1)
+end
 local low = TABLE[step + 1]
 local factor = low + (TABLE[step + 1 + 1] - low) * (position - step)
 do
@@ -2175,9 +1985,10 @@ return ____exports
 end,
 ["domain.standing"] = function(...) 
 local ____lualib = require("lualib_bundle")
+local __TS__ArrayIndexOf = ____lualib.__TS__ArrayIndexOf
 local __TS__NumberIsFinite = ____lualib.__TS__NumberIsFinite
 local ____exports = {}
-local judgedStanding, fittingStanding, gateFacts, waiting, rankOf, neverFits, breakerReason, openFacts, gateStanding, prefetchMs, countsMinutes, pacerWaitMs, untilMs, RECHECK_MS
+local fitsAll, renewStale, judgedStanding, fittingStanding, gateFacts, waiting, rankOf, neverFits, breakerReason, openFacts, gateStanding, prefetchMs, countsMinutes, pacerWaitMs, untilMs, RECHECK_MS
 local ____breaker_2Ejs = require("domain.breaker")
 local breakerAdmission = ____breaker_2Ejs.breakerAdmission
 local ____cooldown_2Ejs = require("domain.cooldown")
@@ -2185,8 +1996,11 @@ local cooldownWaitMs = ____cooldown_2Ejs.cooldownWaitMs
 local ____gate_2Ejs = require("domain.gates.gate")
 local requestWaitMs = ____gate_2Ejs.requestWaitMs
 local tokenWaitMs = ____gate_2Ejs.tokenWaitMs
+local ____lineup_2Ejs = require("domain.lineup")
+local newLineup = ____lineup_2Ejs.newLineup
+local replaceStanding = ____lineup_2Ejs.replaceStanding
 local ____refusal_2Ejs = require("domain.refusal")
-local ENDS_ANY_TIME = ____refusal_2Ejs.ENDS_ANY_TIME
+local endsAnyTime = ____refusal_2Ejs.endsAnyTime
 local ____in_2Dforce_2Ejs = require("domain.scheduling.in-force")
 local windowInForce = ____in_2Dforce_2Ejs.windowInForce
 local ____pacer_2Ejs = require("domain.scheduling.pacer")
@@ -2219,14 +2033,40 @@ end
 function ____exports.isTokenLimited(state, source)
 return source.rules.tokens ~= nil or state.globalRules.tokens ~= nil
 end
-function ____exports.standingOf(state, source, want, clock)
-local ____state_keepsFacts_2
-if state.keepsFacts then
-____state_keepsFacts_2 = source.standing
-else
-____state_keepsFacts_2 = nil
+function fitsAll(state, ____bindingPattern0, want)
+local tightest
+tightest = ____bindingPattern0.tightest
+for ____, source in ipairs(tightest) do
+if ____exports.estimatedTokens(state, source, want) > source.mostTokens then
+return false
 end
-local kept = ____state_keepsFacts_2
+end
+return true
+end
+function renewStale(state, lineup, want, clock)
+local ____lineup_3 = lineup
+local stale = ____lineup_3.stale
+if stale == nil then
+return
+end
+lineup.stale = nil
+local at = __TS__ArrayIndexOf(lineup.candidates, stale.config.name)
+if at >= 0 then
+replaceStanding(
+lineup,
+at,
+____exports.standingOf(state, stale, want, clock)
+)
+end
+end
+function ____exports.standingOf(state, source, want, clock)
+local ____state_keepsFacts_4
+if state.keepsFacts then
+____state_keepsFacts_4 = source.standing
+else
+____state_keepsFacts_4 = nil
+end
+local kept = ____state_keepsFacts_4
 if kept ~= nil and (source.mostTokens == 0 or ____exports.estimatedTokens(state, source, want) <= source.mostTokens) then
 return kept
 end
@@ -2274,19 +2114,19 @@ tokens
 )
 end
 function gateFacts(state, source, clock)
-local ____source_3 = source
-local breaker = ____source_3.breaker
+local ____source_5 = source
+local breaker = ____source_5.breaker
 if breaker.state == "closed" then
 return openFacts(state, source, clock, false)
 end
-local ____temp_6
+local ____temp_8
 if breaker.probeLease == "" then
-____temp_6 = nil
+____temp_8 = nil
 else
-local ____opt_4 = state.leases:get(breaker.probeLease)
-____temp_6 = ____opt_4 and ____opt_4.expiresAtMs or nil
+local ____opt_6 = state.leases:get(breaker.probeLease)
+____temp_8 = ____opt_6 and ____opt_6.expiresAtMs or nil
 end
-local probeEndsMs = ____temp_6
+local probeEndsMs = ____temp_8
 local admission = breakerAdmission(breaker, state.breaker, clock.nowMs, probeEndsMs)
 if admission.kind ~= "wait" then
 return openFacts(state, source, clock, admission.kind == "probe")
@@ -2325,11 +2165,11 @@ end
 return source.breaker.dead and "dead" or "breaker_open"
 end
 function openFacts(state, source, clock, probe)
-local ____state_8 = state
-local leases = ____state_8.leases
-local globalRules = ____state_8.globalRules
-local ____source_config_9 = source.config
-local name = ____source_config_9.name
+local ____state_10 = state
+local leases = ____state_10.leases
+local globalRules = ____state_10.globalRules
+local ____source_config_11 = source.config
+local name = ____source_config_11.name
 local waitMs = cooldownWaitMs(source.cooldown, clock.nowMs)
 local reason = waitMs > 0 and "cooling" or nil
 local needsRelease = false
@@ -2388,11 +2228,11 @@ probe = probe
 }
 end
 function gateStanding(state, source, facts, clock, tokens)
-local ____facts_10 = facts
-local probe = ____facts_10.probe
-local ____facts_11 = facts
-local waitMs = ____facts_11.waitMs
-local reason = ____facts_11.reason
+local ____facts_12 = facts
+local probe = ____facts_12.probe
+local ____facts_13 = facts
+local waitMs = ____facts_13.waitMs
+local reason = ____facts_13.reason
 local globalMs = tokenWaitMs(state.globalRules, state.globalGates, clock, tokens)
 if globalMs > 0 then
 if reason == nil then
@@ -2432,15 +2272,23 @@ local leftMs = math.max(1, (momentMs or clock.nowMs) - clock.nowMs)
 return state.scheduling.prefetchMs > 0 and math.min(leftMs, RECHECK_MS) or leftMs
 end
 function ____exports.standingsOf(state, want, clock)
-local standings = {}
-for ____, name in ipairs(want.candidates) do
-standings[#standings + 1] = ____exports.standingOf(
-state,
-state.sources:get(name),
-want,
-clock
-)
+local ____state_2 = state
+local lineup = ____state_2.lineup
+if lineup ~= nil and lineup.candidates == want.candidates and fitsAll(state, lineup, want) then
+renewStale(state, lineup, want, clock)
+return lineup.standings
 end
+local standings = {}
+local areKept = state.keepsFacts
+for ____, name in ipairs(want.candidates) do
+local source = state.sources:get(name)
+local standing = ____exports.standingOf(state, source, want, clock)
+standings[#standings + 1] = standing
+if source.standing ~= standing then
+areKept = false
+end
+end
+state.lineup = areKept and newLineup(want, standings) or nil
 return standings
 end
 function ____exports.hasRoomNow(state, source, clock)
@@ -2451,13 +2299,13 @@ return judgedStanding(state, source, clock, 0).startable
 end
 function ____exports.usualRefusal(state, source, clock)
 local usual = math.floor(state.meanTokens + 0.5)
-local ____judgedStanding_result_7 = judgedStanding(state, source, clock, usual)
-local waitMs = ____judgedStanding_result_7.waitMs
-local reason = ____judgedStanding_result_7.reason
+local ____judgedStanding_result_9 = judgedStanding(state, source, clock, usual)
+local waitMs = ____judgedStanding_result_9.waitMs
+local reason = ____judgedStanding_result_9.reason
 if reason == nil or waitMs <= 0 then
 return nil
 end
-local isKnown = __TS__NumberIsFinite(waitMs) and not ENDS_ANY_TIME:has(reason)
+local isKnown = __TS__NumberIsFinite(waitMs) and not endsAnyTime(reason)
 return {reason = reason, waitMs = isKnown and waitMs or 0}
 end
 RECHECK_MS = 1000
@@ -2753,17 +2601,109 @@ nowMs + math.min(DEAD_MAX_MS, recheckMs or waitMs)
 end
 return ____exports
 end,
+["domain.lineup"] = function(...) 
+local ____lualib = require("lualib_bundle")
+local __TS__ArrayFindIndex = ____lualib.__TS__ArrayFindIndex
+local ____exports = {}
+local tightestOf, areUsedAlike
+function tightestOf(standings)
+local tightest = {}
+for ____, ____value in ipairs(standings) do
+local source = ____value.source
+do
+local __continue11
+repeat
+if source.mostTokens == 0 then
+__continue11 = true
+break
+end
+local at = __TS__ArrayFindIndex(
+tightest,
+function(____, other) return areUsedAlike(source, other) end
+)
+if at < 0 then
+tightest[#tightest + 1] = source
+elseif source.mostTokens < tightest[at + 1].mostTokens then
+tightest[at + 1] = source
+end
+__continue11 = true
+until true
+if not __continue11 then
+break
+end
+end
+end
+return tightest
+end
+function areUsedAlike(a, b)
+return a.sizes == b.sizes and a.config.estTokens == b.config.estTokens and a.config.tpmCharge == b.config.tpmCharge
+end
+local NOT_FOUND = -1
+function ____exports.newLineup(____bindingPattern0, standings)
+local maxTokens
+local tag
+local candidates
+candidates = ____bindingPattern0.candidates
+tag = ____bindingPattern0.tag
+maxTokens = ____bindingPattern0.maxTokens
+local scores = {}
+do
+local n = 0
+while n < #standings do
+scores[#scores + 1] = NOT_FOUND
+n = n + 1
+end
+end
+return {
+candidates = candidates,
+standings = standings,
+tightest = tightestOf(standings),
+scores = scores,
+tag = tag,
+maxTokens = maxTokens,
+stale = nil
+}
+end
+function ____exports.replaceStanding(____bindingPattern0, at, standing)
+local scores
+local standings
+standings = ____bindingPattern0.standings
+scores = ____bindingPattern0.scores
+standings[at + 1] = standing
+scores[at + 1] = NOT_FOUND
+end
+function ____exports.scoreFor(lineup, ____bindingPattern0)
+local maxTokens
+local tag
+tag = ____bindingPattern0.tag
+maxTokens = ____bindingPattern0.maxTokens
+if lineup.tag == tag and lineup.maxTokens == maxTokens then
+return
+end
+do
+local at = 0
+while at < #lineup.scores do
+lineup.scores[at + 1] = NOT_FOUND
+at = at + 1
+end
+end
+lineup.tag = tag
+lineup.maxTokens = maxTokens
+end
+return ____exports
+end,
 ["domain.refusal"] = function(...) 
 local ____lualib = require("lualib_bundle")
-local Set = ____lualib.Set
-local __TS__New = ____lualib.__TS__New
-local __TS__ObjectAssign = ____lualib.__TS__ObjectAssign
 local __TS__ArrayIncludes = ____lualib.__TS__ArrayIncludes
+local __TS__ObjectAssign = ____lualib.__TS__ObjectAssign
 local __TS__NumberIsFinite = ____lualib.__TS__NumberIsFinite
 local ____exports = {}
-local askAgainMs, gateOf, refusalKind, describePassed, NONE_PASSED, GATES
+local isGate, askAgainMs, gateOf, refusalKind, describePassed, NONE_PASSED
 local ____tick_2Ejs = require("domain.tick")
 local GATE_NAMES = ____tick_2Ejs.GATE_NAMES
+function isGate(reason)
+return __TS__ArrayIncludes(GATE_NAMES, reason)
+end
 function askAgainMs(____bindingPattern0, prefetchMs)
 local reason
 local waitMs
@@ -2773,42 +2713,42 @@ local isSlot = refusalKind(reason) ~= "breaker"
 return isSlot and waitMs > prefetchMs and waitMs - prefetchMs / 2 or waitMs
 end
 function gateOf(standing)
-local reason = standing and standing.reason
-return type(reason) == "string" and GATES:has(reason) and ({gate = reason}) or ({})
+local reason = standing and standing.reason or nil
+return reason ~= nil and isGate(reason) and ({gate = reason}) or ({})
 end
 function refusalKind(reason)
 if reason == "cooling" then
 return "cooldown"
 end
-return reason ~= nil and GATES:has(reason) and "gate" or "breaker"
+return reason ~= nil and isGate(reason) and "gate" or "breaker"
 end
 function ____exports.passedOver(all, considered, chosen)
 local isWhole = considered == all
 local passed = nil
 for ____, standing in ipairs(all) do
 do
-local __continue13
+local __continue15
 repeat
 if isWhole and standing.waitMs == 0 then
-__continue13 = true
+__continue15 = true
 break
 end
 if standing == chosen then
-__continue13 = true
+__continue15 = true
 break
 end
 local left = not isWhole and not __TS__ArrayIncludes(considered, standing)
 if standing.waitMs == 0 and not left then
-__continue13 = true
+__continue15 = true
 break
 end
 if passed == nil then
 passed = {}
 end
 passed[#passed + 1] = describePassed(standing, left)
-__continue13 = true
+__continue15 = true
 until true
-if not __continue13 then
+if not __continue15 then
 break
 end
 end
@@ -2833,9 +2773,10 @@ waitMs = __TS__NumberIsFinite(waitMs) and waitMs or 0
 lastError == nil and ({}) or ({lastError = lastError})
 )
 end
-____exports.ENDS_ANY_TIME = __TS__New(Set, {"concurrency", "global_concurrency", "half_open"})
+function ____exports.endsAnyTime(reason)
+return reason == "concurrency" or reason == "global_concurrency" or reason == "half_open"
+end
 NONE_PASSED = {}
-GATES = __TS__New(Set, GATE_NAMES)
 function ____exports.refuse(want, all, standings, prefetchMs)
 local nearest = nil
 for ____, standing in ipairs(standings) do
@@ -3748,7 +3689,7 @@ local grantTo = ____grant_2Ejs.grantTo
 local ____leases_2Ejs = require("domain.leases")
 local leaseEndMs = ____leases_2Ejs.leaseEndMs
 local ____refusal_2Ejs = require("domain.refusal")
-local ENDS_ANY_TIME = ____refusal_2Ejs.ENDS_ANY_TIME
+local endsAnyTime = ____refusal_2Ejs.endsAnyTime
 local passedOver = ____refusal_2Ejs.passedOver
 local refuse = ____refusal_2Ejs.refuse
 local refuseFor = ____refusal_2Ejs.refuseFor
@@ -4016,7 +3957,7 @@ local reason = ____value.reason
 if not isMeasured(source.health, clock.nowMs) then
 return false
 end
-local leastMs = reason ~= nil and ENDS_ANY_TIME:has(reason) and 0 or waitMs
+local leastMs = reason ~= nil and endsAnyTime(reason) and 0 or waitMs
 if leastMs + usualMs(state, source, want, clock.nowMs) <= remainingMs then
 return false
 end
@@ -4112,6 +4053,7 @@ local desk = {state = state, clock = clock, random = random, self = ____self}
 state.keepsFacts = false
 local answers = #wants == 1 and ({admitOne(desk, wants[1])}) or admitLine(desk, wants)
 state.keepsFacts = false
+state.lineup = nil
 if ____self ~= nil then
 noteWaiting(____self, wants, answers)
 end
@@ -4395,25 +4337,38 @@ leaseTtlMs = setup.leaseTtlMs,
 turnFloor = 0,
 grantCount = 0,
 keepsFacts = false,
+lineup = nil,
 lastProgressMs = -math.huge
 }
 end
 function ____exports.keepFacts(state)
 state.keepsFacts = true
+state.lineup = nil
 for ____, source in __TS__Iterator(state.sources:values()) do
 forgetFactsOf(source)
 source.sizes.want = nil
 end
 end
 function ____exports.forgetFacts(state, source)
-local ____state_globalRules_limits_16 = state.globalRules.limits
-local maxConcurrency = ____state_globalRules_limits_16.maxConcurrency
-local rpm = ____state_globalRules_limits_16.rpm
-local tpm = ____state_globalRules_limits_16.tpm
+local ____state_16 = state
+local lineup = ____state_16.lineup
+local ____state_globalRules_limits_17 = state.globalRules.limits
+local maxConcurrency = ____state_globalRules_limits_17.maxConcurrency
+local rpm = ____state_globalRules_limits_17.rpm
+local tpm = ____state_globalRules_limits_17.tpm
 forgetFactsOf(source)
 if maxConcurrency == 0 and rpm == 0 and tpm == 0 then
+if lineup == nil then
 return
 end
+if lineup.stale == nil then
+lineup.stale = source
+elseif lineup.stale ~= source then
+state.lineup = nil
+end
+return
+end
+state.lineup = nil
 for ____, other in __TS__Iterator(state.sources:values()) do
 other.facts = nil
 other.standing = nil
@@ -4427,7 +4382,9 @@ local __TS__ArrayIncludes = ____lualib.__TS__ArrayIncludes
 local __TS__ArrayFilter = ____lualib.__TS__ArrayFilter
 local __TS__ArraySome = ____lualib.__TS__ArraySome
 local ____exports = {}
-local isBetter, scoreOf, steadyScore, steadyScoreNow, expectedMs, UNLIMITED_CAPACITY, LIMITED_HERE_FACTOR, NOISE
+local isPlain, chooseFromLineup, isBetter, scoreOf, demotionOf, steadyScore, steadyScoreNow, expectedMs, UNLIMITED_CAPACITY, LIMITED_HERE_FACTOR, NOISE
+local ____lineup_2Ejs = require("domain.lineup")
+local scoreFor = ____lineup_2Ejs.scoreFor
 local ____random_2Ejs = require("domain.random")
 local jittered = ____random_2Ejs.jittered
 local ____expected_2Dtime_2Ejs = require("domain.scheduling.expected-time")
@@ -4441,6 +4398,64 @@ local ____pool_2Ejs = require("domain.scheduling.pool")
 local poolOf = ____pool_2Ejs.poolOf
 local ____token_2Dlearning_2Ejs = require("domain.scheduling.token-learning")
 local learnedOutTokens = ____token_2Dlearning_2Ejs.learnedOutTokens
+function isPlain(____bindingPattern0, ____bindingPattern1)
+local selector
+selector = ____bindingPattern0.selector
+local limitedHere
+local affinity
+local ordered
+ordered = ____bindingPattern1.ordered
+affinity = ____bindingPattern1.affinity
+limitedHere = ____bindingPattern1.limitedHere
+return selector == "health_aware" and ordered ~= true and affinity == nil and #limitedHere == 0
+end
+function chooseFromLineup(state, lineup, want, nowMs, random)
+local ____lineup_3 = lineup
+local standings = ____lineup_3.standings
+local scores = ____lineup_3.scores
+scoreFor(lineup, want)
+local best = nil
+local bestRank = math.huge
+local bestScore = 0
+local at = -1
+for ____, standing in ipairs(standings) do
+do
+local __continue18
+repeat
+at = at + 1
+local rank = standing.rank
+if not standing.startable or rank > bestRank then
+__continue18 = true
+break
+end
+local steady = scores[at + 1]
+if steady < 0 then
+steady = steadyScore(
+state,
+standing.source,
+standing.waitMs,
+want,
+nowMs
+)
+scores[at + 1] = steady
+end
+local score = jittered(steady, NOISE, random)
+if best ~= nil and rank == bestRank and (score > bestScore or not isBetter(standing, score, best, bestScore)) then
+__continue18 = true
+break
+end
+best = standing
+bestRank = rank
+bestScore = score
+__continue18 = true
+until true
+if not __continue18 then
+break
+end
+end
+end
+return best
+end
 function isBetter(a, scoreA, b, scoreB)
 if scoreA ~= scoreB then
 return scoreA < scoreB
@@ -4448,32 +4463,37 @@ end
 return a.source.lastGrant < b.source.lastGrant
 end
 function scoreOf(state, standing, want, nowMs, random)
-local ____standing_0 = standing
-local source = ____standing_0.source
-local ____source_1 = source
-local config = ____source_1.config
-local ____want_2 = want
-local limitedHere = ____want_2.limitedHere
-local demotion = #limitedHere > 0 and __TS__ArrayIncludes(limitedHere, config.name) and LIMITED_HERE_FACTOR or 1
-if state.selector == "round_robin" then
-return math.max(source.turns, state.turnFloor) * demotion
-end
-if state.selector == "least_inflight" then
-local busy = state.leases:inflightOf(config.name)
-local capacity = config.maxConcurrency > 0 and config.maxConcurrency or UNLIMITED_CAPACITY
-return (busy + 1) / (capacity * config.weight) * demotion
-end
+local ____standing_4 = standing
+local source = ____standing_4.source
+local demotion = demotionOf(source, want)
+if state.selector == "health_aware" then
 return jittered(
-steadyScore(state, standing, want, nowMs) * demotion,
+steadyScore(
+state,
+source,
+standing.waitMs,
+want,
+nowMs
+) * demotion,
 NOISE,
 random
 )
 end
-function steadyScore(state, ____bindingPattern0, want, nowMs)
-local waitMs
-local source
-source = ____bindingPattern0.source
-waitMs = ____bindingPattern0.waitMs
+local ____source_5 = source
+local config = ____source_5.config
+if state.selector == "round_robin" then
+return math.max(source.turns, state.turnFloor) * demotion
+end
+local busy = state.leases:inflightOf(config.name)
+local capacity = config.maxConcurrency > 0 and config.maxConcurrency or UNLIMITED_CAPACITY
+return (busy + 1) / (capacity * config.weight) * demotion
+end
+function demotionOf(source, ____bindingPattern0)
+local limitedHere
+limitedHere = ____bindingPattern0.limitedHere
+return #limitedHere > 0 and __TS__ArrayIncludes(limitedHere, source.config.name) and LIMITED_HERE_FACTOR or 1
+end
+function steadyScore(state, source, waitMs, want, nowMs)
 if not state.keepsFacts then
 return steadyScoreNow(
 state,
@@ -4484,7 +4504,7 @@ nowMs
 )
 end
 local kept = source.score
-if kept ~= nil and kept.tag == want.tag and kept.maxTokens == want.maxTokens and kept.waitMs == waitMs then
+if kept ~= nil and kept.waitMs == waitMs and kept.maxTokens == want.maxTokens and kept.tag == want.tag then
 return kept.value
 end
 local value = steadyScoreNow(
@@ -4498,9 +4518,9 @@ source.score = {tag = want.tag, maxTokens = want.maxTokens, waitMs = waitMs, val
 return value
 end
 function steadyScoreNow(state, source, waitMs, want, nowMs)
-local ____source_3 = source
-local config = ____source_3.config
-local health = ____source_3.health
+local ____source_6 = source
+local config = ____source_6.config
+local health = ____source_6.health
 local window = windowInForce(state, source, nowMs)
 local capacity = window == math.huge and UNLIMITED_CAPACITY or window
 local used = math.min(
@@ -4518,13 +4538,13 @@ return successMs / (1 - 0.5 * used) * source.priceFactor
 end
 function expectedMs(state, source, want, nowMs)
 local learned = learnedOutTokens(source.sizes.book, want.tag or "")
-local ____temp_4
+local ____temp_7
 if learned == nil then
-____temp_4 = nil
+____temp_7 = nil
 else
-____temp_4 = math.min(learned, want.maxTokens or math.huge)
+____temp_7 = math.min(learned, want.maxTokens or math.huge)
 end
-local outTokens = ____temp_4
+local outTokens = ____temp_7
 return attemptTimeMs(
 source.health,
 poolOf(state, nowMs),
@@ -4551,23 +4571,34 @@ function(____, s) return s.source.breaker.state == "closed" and s.waitMs <= FAIL
 return able and untried or standings
 end
 function ____exports.choose(state, standings, want, nowMs, random)
+local ____state_0 = state
+local lineup = ____state_0.lineup
+if #standings > 1 and (lineup and lineup.standings) == standings and isPlain(state, want) then
+return chooseFromLineup(
+state,
+lineup,
+want,
+nowMs,
+random
+)
+end
 local best = nil
 local bestScore = 0
 local own = nil
 local ownScore = 0
 for ____, standing in ipairs(standings) do
 do
-local __continue7
+local __continue8
 repeat
 if not standing.startable then
-__continue7 = true
+__continue8 = true
 break
 end
 if want.ordered == true then
 return standing
 end
 if best ~= nil and standing.rank > best.rank then
-__continue7 = true
+__continue8 = true
 break
 end
 local score = #standings == 1 and 0 or scoreOf(
@@ -4585,9 +4616,9 @@ if best == nil or standing.rank < best.rank or isBetter(standing, score, best, b
 best = standing
 bestScore = score
 end
-__continue7 = true
+__continue8 = true
 until true
-if not __continue7 then
+if not __continue8 then
 break
 end
 end
