@@ -29,8 +29,10 @@ interface StretchCounts {
   readonly failures: number[];
 }
 
-const STRETCHES = 12;
-const NEVER = -1;
+/** A place for each stretch that counts. */
+const NEVER: readonly number[] = [-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1];
+const NO_COUNTS: readonly number[] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+const STRETCHES = NEVER.length;
 const OPEN_GROWTH = 1.7;
 const OPEN_JITTER = 0.1;
 const TRIP_PAYBACK_MS = 10_000;
@@ -49,18 +51,12 @@ export function closedBreaker(nowMs: number): BreakerRecord {
     deadInARow: 0,
     probeLease: "",
     probesLeft: 1,
-    stretches: { ids: places(NEVER), successes: places(0), failures: places(0) },
+    stretches: { ids: [...NEVER], successes: [...NO_COUNTS], failures: [...NO_COUNTS] },
   };
 }
 
-function places(value: number): number[] {
-  const list: number[] = [];
-  for (let n = 0; n < STRETCHES; n += 1) list.push(value);
-  return list;
-}
-
 function forgetSamples({ stretches }: BreakerRecord): void {
-  for (let n = 0; n < STRETCHES; n += 1) stretches.ids[n] = NEVER;
+  for (let n = 0; n < STRETCHES; n += 1) stretches.ids[n] = NEVER[n]!;
 }
 
 /** May a call be let through: as an ordinary one, as the one probe, or not before `waitMs`. */

@@ -2313,27 +2313,16 @@ return ____exports
 end,
 ["domain.breaker"] = function(...) 
 local ____exports = {}
-local places, forgetSamples, applyProbeOutcome, close, enterOpen, payBackTrips, stretchOf, countSample, shouldTrip, STRETCHES, NEVER, OPEN_GROWTH, OPEN_JITTER, TRIP_PAYBACK_MS
+local forgetSamples, applyProbeOutcome, close, enterOpen, payBackTrips, stretchOf, countSample, shouldTrip, NEVER, STRETCHES, OPEN_GROWTH, OPEN_JITTER, TRIP_PAYBACK_MS
 local ____random_2Ejs = require("domain.random")
 local jittered = ____random_2Ejs.jittered
-function places(value)
-local list = {}
-do
-local n = 0
-while n < STRETCHES do
-list[#list + 1] = value
-n = n + 1
-end
-end
-return list
-end
 function forgetSamples(____bindingPattern0)
 local stretches
 stretches = ____bindingPattern0.stretches
 do
 local n = 0
 while n < STRETCHES do
-stretches.ids[n + 1] = NEVER
+stretches.ids[n + 1] = NEVER[n + 1]
 n = n + 1
 end
 end
@@ -2456,24 +2445,24 @@ do
 local at = 0
 while at < STRETCHES do
 do
-local __continue48
+local __continue45
 repeat
 local id = stretches.ids[at + 1]
 if id <= newest - STRETCHES or id > newest then
-__continue48 = true
+__continue45 = true
 break
 end
 successes = successes + stretches.successes[at + 1]
 failures = failures + stretches.failures[at + 1]
 if id < newest - 1 then
-__continue48 = true
+__continue45 = true
 break
 end
 recentSuccesses = recentSuccesses + stretches.successes[at + 1]
 recentFailures = recentFailures + stretches.failures[at + 1]
-__continue48 = true
+__continue45 = true
 until true
-if not __continue48 then
+if not __continue45 then
 break
 end
 end
@@ -2486,8 +2475,35 @@ return false
 end
 return recentSuccesses < math.max(3, recentFailures)
 end
-STRETCHES = 12
-NEVER = -1
+NEVER = {
+-1,
+-1,
+-1,
+-1,
+-1,
+-1,
+-1,
+-1,
+-1,
+-1,
+-1,
+-1
+}
+local NO_COUNTS = {
+0,
+0,
+0,
+0,
+0,
+0,
+0,
+0,
+0,
+0,
+0,
+0
+}
+STRETCHES = #NEVER
 OPEN_GROWTH = 1.7
 OPEN_JITTER = 0.1
 TRIP_PAYBACK_MS = 10000
@@ -2506,9 +2522,9 @@ deadInARow = 0,
 probeLease = "",
 probesLeft = 1,
 stretches = {
-ids = places(NEVER),
-successes = places(0),
-failures = places(0)
+ids = {unpack(NEVER)},
+successes = {unpack(NO_COUNTS)},
+failures = {unpack(NO_COUNTS)}
 }
 }
 end
