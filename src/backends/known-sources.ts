@@ -21,7 +21,11 @@ export function refuseUnknownSources(
   };
   for (const s of batch.settles) require(s.source);
   for (const v of batch.verdicts) require(v.source);
-  for (const want of batch.wants) {
-    for (const name of want.candidates) require(name);
+  // One list is shared by all calls of a client that may use the same sources.
+  let looked: readonly string[] | null = null;
+  for (const { candidates } of batch.wants) {
+    if (candidates === looked) continue;
+    for (const name of candidates) require(name);
+    looked = candidates;
   }
 }

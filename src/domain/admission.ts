@@ -1,7 +1,8 @@
 import type { StoreClock } from "./gates/gate.js";
 import { grantTo } from "./grant.js";
+import { leaseEndMs } from "./leases.js";
 import type { SeededRandom } from "./random.js";
-import { ENDS_ANY_TIME, passedOver, refuse, refuseFor } from "./refusal.js";
+import { endsAnyTime, passedOver, refuse, refuseFor } from "./refusal.js";
 import { mayHedge, mayRetry } from "./scheduling/budgets.js";
 import { isMeasured } from "./scheduling/expected-time.js";
 import { mustYield, noteWaiting, rankOf, visit, type WorkerRecord, waitsForClass } from "./scheduling/fairness.js";
@@ -10,7 +11,7 @@ import { firstOfLowerClass, lowerClassIsDue, noteClass } from "./scheduling/line
 import { betterFitting, canMatchSizes } from "./scheduling/matching.js";
 import { keepFacts, type ScopeState, type Standing } from "./scope-state.js";
 import { choose, usualMs, withoutFailedHere } from "./selection.js";
-import { standingOf } from "./standing.js";
+import { standingOf, standingsOf } from "./standing.js";
 import type { Grant, Refusal, Want } from "./tick.js";
 
 /** What one tick decides with. */
@@ -55,6 +56,7 @@ export function admitAll(
   state.keepsFacts = false;
   const answers = wants.length === 1 ? [admitOne(desk, wants[0]!)] : admitLine(desk, wants);
   state.keepsFacts = false;
+  state.lineup = null;
   if (self !== null) noteWaiting(self, wants, answers);
   return answers;
 }
@@ -81,16 +83,14 @@ function admitLine(desk: Desk, wants: readonly Want[]): (Grant | Refusal)[] {
     let at = Math.max(0, lower);
     let position = line[at]!;
     let want = wants[position]!;
-    // A retry may wait for its budget alone.
-    const key = `${want.candidates.join()}|${want.failedHere.join()}|${want.retry === true}`;
-    const answer = grantOf(desk, want) ?? answerOf(want, heldBack.get(key)) ?? decide(desk, want);
+    const answer = grantOf(desk, want) ?? answerOf(want, heldBack) ?? decide(desk, want);
     if ("kind" in answer && lower > 0) {
       // Its turn can't be used: it waits behind the others as before, and holds none of them back.
       lowerWasRefused = true;
       continue;
     }
     if ("leaseId" in answer) {
-      if ("kind" in answer && holdsBack(answer, want)) heldBack.set(key, answer);
+      if ("kind" in answer && holdsBack(answer, want)) heldBack.set(keyOf(want), answer);
       answers[position] = answer;
       leaveLine(line, at);
       continue;
@@ -128,13 +128,20 @@ function matchedChoice({ state, clock }: Desk, want: Want, chosen: Standing): Ch
 function grantOf({ state, clock }: Desk, want: Want): Grant | null {
   const live = state.leases.get(want.leaseId);
   if (live === undefined) return null;
-  state.leases.renew(want.leaseId, clock.nowMs + state.leaseTtlMs);
+  state.leases.renew(want.leaseId, leaseEndMs(clock.nowMs, state.leaseTtlMs));
   return live.grant;
 }
 
 /** The same as for the one ahead that had to wait. */
-function answerOf({ leaseId }: Want, ahead: Refusal | undefined): Refusal | null {
-  return ahead === undefined ? null : { ...ahead, leaseId };
+function answerOf(want: Want, heldBack: ReadonlyMap<string, Refusal>): Refusal | null {
+  // Mostly everybody is served, and the key of many candidates takes longer than to look.
+  const ahead = heldBack.size === 0 ? undefined : heldBack.get(keyOf(want));
+  return ahead === undefined ? null : { ...ahead, leaseId: want.leaseId };
+}
+
+/** The same for calls that the governor treats alike. A retry may wait for its budget alone. */
+function keyOf({ candidates, failedHere, retry }: Want): string {
+  return `${candidates.join()}|${failedHere.join()}|${retry === true}`;
 }
 
 /** What concerns this call alone holds nobody back. */
@@ -150,7 +157,7 @@ function passesClass({ state, self, clock }: Desk, want: Want): boolean {
 /** Judges one want; changes nothing. */
 function decide(desk: Desk, want: Want): Choice | Refusal {
   const { state, clock } = desk;
-  const all = want.candidates.map((name) => standingOf(state, state.sources.get(name)!, want, clock));
+  const all = standingsOf(state, want, clock);
   const considered = withoutFailedHere(all, want);
   if (isHopeless(desk, want, considered)) return refuseFor("deadline", want, 0, all);
   if (want.hedge === true) return decideHedge(desk, want, considered);
@@ -177,7 +184,7 @@ function isHopeless({ state, clock }: Desk, want: Want, standings: readonly Stan
   for (const { source, waitMs, reason } of standings) {
     if (!isMeasured(source.health, clock.nowMs)) return false;
     // What a release ends may end at any moment.
-    const leastMs = reason !== null && ENDS_ANY_TIME.has(reason) ? 0 : waitMs;
+    const leastMs = reason !== null && endsAnyTime(reason) ? 0 : waitMs;
     if (leastMs + usualMs(state, source, want, clock.nowMs) <= remainingMs) return false;
     if (leastMs <= remainingMs) couldStart = true;
   }

@@ -1,12 +1,14 @@
 import { startProbe } from "./breaker.js";
 import { noteGrant } from "./cooldown.js";
 import { type StoreClock, takeFromGates } from "./gates/gate.js";
+import { leaseEndMs } from "./leases.js";
 import { payHedge, payRetry } from "./scheduling/budgets.js";
 import { firstTokenDueMs, hedgeAfterMs } from "./scheduling/first-token.js";
 import { notePacedGrant } from "./scheduling/pacer.js";
 import { poolOf } from "./scheduling/pool.js";
 import { forgetFacts, type ScopeState, type SourceState, type Standing } from "./scope-state.js";
 import { noteTurn } from "./selection.js";
+import { estimatedTokens, isTokenLimited } from "./standing.js";
 import type { Grant, Passed, Want } from "./tick.js";
 
 /** α of the means that calls are compared with. */
@@ -20,9 +22,11 @@ export function grantTo(
   passed: readonly Passed[],
   clock: StoreClock,
 ): Grant {
-  const { source, tokens, probe, waitMs } = chosen;
+  const { source, probe, waitMs } = chosen;
   const { leaseId } = want;
   const { nowMs } = clock;
+  const estimate = estimatedTokens(state, source, want);
+  const tokens = isTokenLimited(state, source) ? estimate : 0;
   const startMs = nowMs + waitMs;
   const start = waitMs === 0 ? clock : { nowMs: startMs, wallMs: clock.wallMs };
   const windowId = takeFromGates(source.rules, source.gates, start, tokens, leaseId);
@@ -32,7 +36,7 @@ export function grantTo(
   noteGrant(source.cooldown, startMs);
   noteTurn(state, chosen);
   payFor(state, want);
-  noteMeans(state, chosen.estimate, want);
+  noteMeans(state, estimate, want);
   const grant: Grant = {
     leaseId,
     source: source.config.name,
@@ -49,7 +53,7 @@ export function grantTo(
   state.leases.add({
     grant,
     globalWindowId,
-    expiresAtMs: nowMs + state.leaseTtlMs,
+    expiresAtMs: leaseEndMs(nowMs, state.leaseTtlMs),
     startedAtMs: startMs,
     inflight: state.leases.inflightOf(source.config.name) + 1,
     promptTokens: want.promptTokens,

@@ -38,3 +38,8 @@ export interface LeaseBook {
   /** The same among the leases of one source. */
   nextExpiryOfMs(source: SourceName): number | null;
 }
+
+/** When a lease that begins now ends: a whole millisecond, which stores sort by faster than by fractions. */
+export function leaseEndMs(nowMs: number, leaseTtlMs: number): number {
+  return Math.floor(nowMs + leaseTtlMs);
+}

@@ -5,10 +5,15 @@ import { GATE_NAMES, type GateName, type Passed, type Refusal, type Want } from 
 /** How a refusal, or a grant elsewhere, is explained. */
 
 /** Reasons that may end at any moment: their wait is a bound, not a prediction. */
-export const ENDS_ANY_TIME: ReadonlySet<string> = new Set(["concurrency", "global_concurrency", "half_open"]);
+export function endsAnyTime(reason: SourceReason): boolean {
+  return reason === "concurrency" || reason === "global_concurrency" || reason === "half_open";
+}
 
 const NONE_PASSED: readonly Passed[] = [];
-const GATES: ReadonlySet<string> = new Set(GATE_NAMES);
+
+function isGate(reason: SourceReason): reason is GateName {
+  return (GATE_NAMES as readonly string[]).includes(reason);
+}
 
 /** `prefetchMs`: permits are given so long ahead, so it is worth asking half of that before the slot. */
 export function refuse(
@@ -51,13 +56,13 @@ export function refuseFor(
 }
 
 function gateOf(standing: Standing | null): { gate?: GateName } {
-  const reason = standing?.reason;
-  return typeof reason === "string" && GATES.has(reason) ? { gate: reason as GateName } : {};
+  const reason = standing?.reason ?? null;
+  return reason !== null && isGate(reason) ? { gate: reason } : {};
 }
 
 function refusalKind(reason: SourceReason | null): Refusal["kind"] {
   if (reason === "cooling") return "cooldown";
-  return reason !== null && GATES.has(reason) ? "gate" : "breaker";
+  return reason !== null && isGate(reason) ? "gate" : "breaker";
 }
 
 /** Whom the decision passed over and why: what could not start, and what failed in this call. */
@@ -66,10 +71,12 @@ export function passedOver(
   considered: readonly Standing[],
   chosen: Standing | null,
 ): readonly Passed[] {
+  const isWhole = considered === all;
   let passed: Passed[] | null = null;
   for (const standing of all) {
+    if (isWhole && standing.waitMs === 0) continue;
     if (standing === chosen) continue;
-    const left = considered !== all && !considered.includes(standing);
+    const left = !isWhole && !considered.includes(standing);
     if (standing.waitMs === 0 && !left) continue;
     passed ??= [];
     passed.push(describePassed(standing, left));

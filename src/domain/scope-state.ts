@@ -9,17 +9,14 @@ import type { PoolTimes } from "./scheduling/expected-time.js";
 import type { WorkerBook } from "./scheduling/fairness.js";
 import { type GradientRecord, newGradient } from "./scheduling/gradient.js";
 import { type HealthRecord, newHealth } from "./scheduling/health.js";
-import { newPacer, type PacerRecord } from "./scheduling/pacer.js";
+import { lowerLimit, newPacer, type PacerRecord } from "./scheduling/pacer.js";
 import { newTokenBook, type TokenBook } from "./scheduling/token-learning.js";
 import type { BreakerConfig, SchedulingConfig, SelectorName } from "./scope.js";
 import type { LimitConfig, SourceConfig } from "./source.js";
-import type { SourceName } from "./tick.js";
+import type { SourceName, Want } from "./tick.js";
 
-/** Everything a governor knows of one source. */
-export interface SourceState {
-  readonly config: SourceConfig;
-  /** Limits in force: the configured ones, or lower ones that headers told. */
-  rules: GateRules;
+/** What is remembered of one source. */
+export interface SourceRecord {
   readonly gates: GateRecord;
   readonly breaker: BreakerRecord;
   readonly cooldown: CooldownRecord;
@@ -27,32 +24,46 @@ export interface SourceState {
   readonly gradient: GradientRecord;
   readonly evidence: EvidenceRecord;
   readonly health: HealthRecord;
-  /** What calls use; sources of one model share it. */
-  readonly tokens: TokenBook;
   /** Closed after a trip at this moment; −Infinity = never. */
   reclosedAtMs: number;
-  /** (price / lowest price)^κ; 1 without prices. */
-  readonly priceFactor: number;
   /** Weighted turns taken, for round-robin. */
   turns: number;
   /** Order of the last grant, so that equal sources take turns. */
   lastGrant: number;
   lastError: { readonly code: string; readonly message: string } | null;
-  /** Of the tick that runs, while `ScopeState.keepsFacts`. */
-  facts: GateFacts | null;
-  scoreFacts: ScoreFacts | null;
 }
 
-/** What a source's score is made of, for calls of one tag and length. */
-export interface ScoreFacts {
+/** Everything a governor knows of one source. */
+export interface SourceState extends SourceRecord {
+  readonly config: SourceConfig;
+  /** Limits in force: the configured ones, or lower ones that headers told. */
+  rules: GateRules;
+  readonly sizes: ModelSizes;
+  /** What no larger call ever passes, here and over all sources together; 0 = none. */
+  readonly mostTokens: number;
+  /** (price / lowest price)^κ; 1 without prices. */
+  readonly priceFactor: number;
+  /** Of the tick that runs, while `ScopeState.keepsFacts`. */
+  facts: GateFacts | null;
+  /** Of any call that fits; null = not judged yet, or it depends on the call's size. */
+  standing: Standing | null;
+  score: KeptScore | null;
+}
+
+/** What calls of a model use; its sources share it. */
+export interface ModelSizes {
+  readonly book: TokenBook;
+  /** While `ScopeState.keepsFacts`: the call judged last, and what it is believed to use. */
+  want: Want | null;
+  tokens: number;
+}
+
+/** A source's score before demotion and noise: alike for calls of one tag and length. */
+export interface KeptScore {
   readonly tag: string | undefined;
   readonly maxTokens: number | undefined;
-  /** T. */
-  readonly timeMs: number;
-  /** Share of good attempts. */
-  readonly good: number;
-  /** 1 − u / 2. */
-  readonly idleShare: number;
+  readonly waitMs: number;
+  readonly value: number;
 }
 
 /** The part of a standing that is alike for all calls: breaker, cooldown and the gates that count no tokens. */
@@ -91,6 +102,8 @@ export interface ScopeState {
   grantCount: number;
   /** A tick judges several calls: facts that are alike for all of them are found once. */
   keepsFacts: boolean;
+  /** Of the call judged last, while `keepsFacts`. */
+  lineup: Lineup | null;
   /** −Infinity when there never was a success or a first token. */
   lastProgressMs: number;
 }
@@ -112,36 +125,59 @@ export interface ScopeSetup {
   readonly leaseTtlMs: number;
 }
 
-/** `bookOf` gives what was learned of the calls of a model; asked once for each model. */
+export function newSourceRecord(nowMs: number): SourceRecord {
+  return {
+    gates: emptyGateRecord(),
+    breaker: closedBreaker(nowMs),
+    cooldown: noCooldown(),
+    pacer: newPacer(),
+    gradient: newGradient(),
+    evidence: noEvidence(),
+    health: newHealth(),
+    reclosedAtMs: Number.NEGATIVE_INFINITY,
+    turns: 0,
+    lastGrant: 0,
+    lastError: null,
+  };
+}
+
+/**
+ * `bookOf` gives what was learned of the calls of a model, asked once for each; `recordOf` what is remembered of a source.
+ */
 export function newScopeState(
   setup: ScopeSetup,
   nowMs: number,
   leases: LeaseBook,
   bookOf: (model: string) => TokenBook = newTokenBook,
+  recordOf: (source: SourceName) => SourceRecord = () => newSourceRecord(nowMs),
 ): ScopeState {
   const sources = new Map<SourceName, SourceState>();
-  const tokens = new Map<string, TokenBook>();
+  const models = new Map<string, ModelSizes>();
   for (const config of setup.sources) {
-    const book = tokens.get(config.model) ?? bookOf(config.model);
-    tokens.set(config.model, book);
-    sources.set(config.name, {
+    const { name, model } = config;
+    const sizes = models.get(model) ?? { book: bookOf(model), want: null, tokens: 0 };
+    models.set(model, sizes);
+    const record = recordOf(name);
+    sources.set(name, {
       config,
       rules: gateRules(config),
-      gates: emptyGateRecord(),
-      breaker: closedBreaker(nowMs),
-      cooldown: noCooldown(),
-      pacer: newPacer(),
-      gradient: newGradient(),
-      evidence: noEvidence(),
-      health: newHealth(),
-      tokens: book,
-      reclosedAtMs: Number.NEGATIVE_INFINITY,
-      priceFactor: setup.priceFactors?.[config.name] ?? 1,
-      turns: 0,
-      lastGrant: 0,
-      lastError: null,
+      gates: record.gates,
+      breaker: record.breaker,
+      cooldown: record.cooldown,
+      pacer: record.pacer,
+      gradient: record.gradient,
+      evidence: record.evidence,
+      health: record.health,
+      sizes,
+      mostTokens: lowerLimit(config.tpm, setup.global.tpm),
+      reclosedAtMs: record.reclosedAtMs,
+      priceFactor: setup.priceFactors?.[name] ?? 1,
+      turns: record.turns,
+      lastGrant: record.lastGrant,
+      lastError: record.lastError,
       facts: null,
-      scoreFacts: null,
+      standing: null,
+      score: null,
     });
   }
   return {
@@ -163,37 +199,67 @@ export function newScopeState(
     turnFloor: 0,
     grantCount: 0,
     keepsFacts: false,
+    lineup: null,
     lastProgressMs: Number.NEGATIVE_INFINITY,
   };
 }
 
-/** From here on, until `keepsFacts` ends, what a source's gates say is found once. */
+/** From here on, until `keepsFacts` ends, what is alike for all calls is found once for each source. */
 export function keepFacts(state: ScopeState): void {
   state.keepsFacts = true;
+  state.lineup = null;
   for (const source of state.sources.values()) {
-    source.facts = null;
-    source.scoreFacts = null;
+    forgetFactsOf(source);
+    source.sizes.want = null;
   }
 }
 
 /** A grant changes what its own gates say, and with limits over all sources what everybody's say. */
 export function forgetFacts(state: ScopeState, source: SourceState): void {
-  const { limits } = state.globalRules;
+  const { lineup } = state;
+  const { maxConcurrency, rpm, tpm } = state.globalRules.limits;
+  forgetFactsOf(source);
+  if (maxConcurrency === 0 && rpm === 0 && tpm === 0) {
+    if (lineup === null) return;
+    if (lineup.stale === null) lineup.stale = source;
+    else if (lineup.stale !== source) state.lineup = null;
+    return;
+  }
+  state.lineup = null;
+  for (const other of state.sources.values()) {
+    other.facts = null;
+    other.standing = null;
+  }
+}
+
+function forgetFactsOf(source: SourceState): void {
   source.facts = null;
-  source.scoreFacts = null;
-  if (limits.maxConcurrency > 0 || limits.rpm > 0) for (const other of state.sources.values()) other.facts = null;
+  source.standing = null;
+  source.score = null;
+}
+
+/** How the candidates stand for any call that fits all of them. */
+export interface Lineup {
+  readonly candidates: readonly SourceName[];
+  readonly standings: Standing[];
+  /** Of sources that calls are believed to use alike, the one with the lowest limit of size. */
+  readonly tightest: readonly SourceState[];
+  /** Before demotion and noise, for calls of this tag and length; below 0 = not found yet. */
+  readonly scores: number[];
+  tag: string | undefined;
+  maxTokens: number | undefined;
+  /** A grant changed how this one stands. */
+  stale: SourceState | null;
 }
 
 /** How one candidate stands for one want. `waitMs` 0 = may start now; Infinity = never (larger than the token limit). */
 export interface Standing {
   readonly source: SourceState;
+  /** Lower goes first, whatever the scores. */
+  readonly rank: number;
   readonly waitMs: number;
   readonly reason: SourceReason | null;
   readonly probe: boolean;
-  /** What is reserved; 0 where no token gate is on. */
-  readonly tokens: number;
-  /** What the call is believed to use, whether it is reserved or not. */
-  readonly estimate: number;
   /** May be granted now, to start after `waitMs`. */
   readonly startable: boolean;
 }

@@ -1,10 +1,11 @@
+import { scoreFor } from "./lineup.js";
 import { jittered, type SeededRandom } from "./random.js";
 import { attemptTimeMs, successTimeMs } from "./scheduling/expected-time.js";
 import { successShare } from "./scheduling/health.js";
 import { windowInForce } from "./scheduling/in-force.js";
 import { poolOf } from "./scheduling/pool.js";
 import { learnedOutTokens } from "./scheduling/token-learning.js";
-import type { ScopeState, ScoreFacts, SourceState, Standing } from "./scope-state.js";
+import type { Lineup, ScopeState, SourceState, Standing } from "./scope-state.js";
 import type { Want } from "./tick.js";
 
 /** Assumed capacity of a source without a concurrency limit; only relations between sources matter. */
@@ -39,6 +40,10 @@ export function choose(
   nowMs: number,
   random: SeededRandom,
 ): Standing | null {
+  const { lineup } = state;
+  if (standings.length > 1 && lineup?.standings === standings && isPlain(state, want)) {
+    return chooseFromLineup(state, lineup, want, nowMs, random);
+  }
   let best: Standing | null = null;
   let bestScore = 0;
   let own: Standing | null = null;
@@ -46,28 +51,58 @@ export function choose(
   for (const standing of standings) {
     if (!standing.startable) continue;
     if (want.ordered === true) return standing;
-    if (best !== null && isOfLowerRank(standing, best)) continue;
+    if (best !== null && standing.rank > best.rank) continue;
     // Nearly always there is just one candidate: it needs no score.
     const score = standings.length === 1 ? 0 : scoreOf(state, standing, want, nowMs, random);
-    if (standing.source.config.name === want.affinity) {
+    if (want.affinity !== undefined && standing.source.config.name === want.affinity) {
       own = standing;
       ownScore = score;
     }
-    if (best === null || isOfLowerRank(best, standing) || isBetter(standing, score, best, bestScore)) {
+    if (best === null || standing.rank < best.rank || isBetter(standing, score, best, bestScore)) {
       best = standing;
       bestScore = score;
     }
   }
-  if (own === null || best === null || isOfLowerRank(own, best) || best.probe) return best;
+  if (own === null || best === null || own.rank > best.rank || best.probe) return best;
   return ownScore <= AFFINITY_TOLERANCE * bestScore ? own : best;
 }
 
-/** Tier first, then a probe that is due. */
-function isOfLowerRank(a: Standing, b: Standing): boolean {
-  if (a.source.config.priority !== b.source.config.priority) {
-    return a.source.config.priority > b.source.config.priority;
+/** No source is special to this call. */
+function isPlain({ selector }: ScopeState, { ordered, affinity, limitedHere }: Want): boolean {
+  return selector === "health_aware" && ordered !== true && affinity === undefined && limitedHere.length === 0;
+}
+
+/** The same as `choose`, where little is left to find: a tick asks this for every call and every source. */
+function chooseFromLineup(
+  state: ScopeState,
+  lineup: Lineup,
+  want: Want,
+  nowMs: number,
+  random: SeededRandom,
+): Standing | null {
+  const { standings, scores } = lineup;
+  scoreFor(lineup, want);
+  let best: Standing | null = null;
+  let bestRank = Infinity;
+  let bestScore = 0;
+  let at = -1;
+  for (const standing of standings) {
+    at += 1;
+    const { rank } = standing;
+    if (!standing.startable || rank > bestRank) continue;
+    let steady = scores[at]!;
+    if (steady < 0) {
+      steady = steadyScore(state, standing.source, standing.waitMs, want, nowMs);
+      scores[at] = steady;
+    }
+    const score = jittered(steady, NOISE, random);
+    if (best !== null && rank === bestRank && (score > bestScore || !isBetter(standing, score, best, bestScore)))
+      continue;
+    best = standing;
+    bestRank = rank;
+    bestScore = score;
   }
-  return !a.probe && b.probe;
+  return best;
 }
 
 function isBetter(a: Standing, scoreA: number, b: Standing, scoreB: number): boolean {
@@ -78,49 +113,54 @@ function isBetter(a: Standing, scoreA: number, b: Standing, scoreB: number): boo
 /** Lower is better. */
 function scoreOf(state: ScopeState, standing: Standing, want: Want, nowMs: number, random: SeededRandom): number {
   const { source } = standing;
-  const { config } = source;
-  const demotion = want.limitedHere.includes(config.name) ? LIMITED_HERE_FACTOR : 1;
-  if (state.selector === "round_robin") return Math.max(source.turns, state.turnFloor) * demotion;
-  if (state.selector === "least_inflight") {
-    const busy = state.leases.inflightOf(config.name);
-    const capacity = config.maxConcurrency > 0 ? config.maxConcurrency : UNLIMITED_CAPACITY;
-    // One more than in flight: an idle source that just refused must lose against an idle one that did not.
-    return ((busy + 1) / (capacity * config.weight)) * demotion;
+  const demotion = demotionOf(source, want);
+  if (state.selector === "health_aware") {
+    return jittered(steadyScore(state, source, standing.waitMs, want, nowMs) * demotion, NOISE, random);
   }
-  const facts = scoreFactsOf(state, source, want, nowMs);
-  const successMs = successTimeMs(source.health, facts.good, facts.timeMs, standing.waitMs);
-  return jittered((successMs / facts.idleShare) * source.priceFactor * demotion, NOISE, random);
+  const { config } = source;
+  if (state.selector === "round_robin") return Math.max(source.turns, state.turnFloor) * demotion;
+  const busy = state.leases.inflightOf(config.name);
+  const capacity = config.maxConcurrency > 0 ? config.maxConcurrency : UNLIMITED_CAPACITY;
+  // One more than in flight: an idle source that just refused must lose against an idle one that did not.
+  return ((busy + 1) / (capacity * config.weight)) * demotion;
 }
 
-/** Alike for all calls of one kind, so found once where a tick judges several. */
-function scoreFactsOf(state: ScopeState, source: SourceState, want: Want, nowMs: number): ScoreFacts {
-  const kept = state.keepsFacts ? source.scoreFacts : null;
-  if (kept !== null && kept.tag === want.tag && kept.maxTokens === want.maxTokens) return kept;
-  const { config } = source;
+function demotionOf(source: SourceState, { limitedHere }: Want): number {
+  return limitedHere.length > 0 && limitedHere.includes(source.config.name) ? LIMITED_HERE_FACTOR : 1;
+}
+
+/** Found once where a tick judges several calls of one kind. */
+function steadyScore(state: ScopeState, source: SourceState, waitMs: number, want: Want, nowMs: number): number {
+  if (!state.keepsFacts) return steadyScoreNow(state, source, waitMs, want, nowMs);
+  const kept = source.score;
+  if (kept !== null && kept.waitMs === waitMs && kept.maxTokens === want.maxTokens && kept.tag === want.tag) {
+    return kept.value;
+  }
+  const value = steadyScoreNow(state, source, waitMs, want, nowMs);
+  source.score = { tag: want.tag, maxTokens: want.maxTokens, waitMs, value };
+  return value;
+}
+
+function steadyScoreNow(state: ScopeState, source: SourceState, waitMs: number, want: Want, nowMs: number): number {
+  const { config, health } = source;
   const window = windowInForce(state, source, nowMs);
   const capacity = window === Infinity ? UNLIMITED_CAPACITY : window;
   const used = Math.min(1, (state.leases.inflightOf(config.name) + 1) / (capacity * config.weight));
-  const facts = {
-    tag: want.tag,
-    maxTokens: want.maxTokens,
-    timeMs: expectedMs(state, source, want, nowMs),
-    good: successShare(source.health, nowMs),
-    idleShare: 1 - 0.5 * used,
-  };
-  if (state.keepsFacts) source.scoreFacts = facts;
-  return facts;
+  const timeMs = expectedMs(state, source, want, nowMs);
+  const successMs = successTimeMs(health, successShare(health, nowMs), timeMs, waitMs);
+  return (successMs / (1 - 0.5 * used)) * source.priceFactor;
 }
 
 /** T of this call on this source. */
 function expectedMs(state: ScopeState, source: SourceState, want: Want, nowMs: number): number {
-  const learned = learnedOutTokens(source.tokens, want.tag ?? "");
+  const learned = learnedOutTokens(source.sizes.book, want.tag ?? "");
   const outTokens = learned === null ? null : Math.min(learned, want.maxTokens ?? Infinity);
   return attemptTimeMs(source.health, poolOf(state, nowMs), outTokens);
 }
 
 /** What an answer there takes: of calls of this kind, or of all while the kind is not known. */
 export function usualMs(state: ScopeState, source: SourceState, want: Want, nowMs: number): number {
-  const isKnown = learnedOutTokens(source.tokens, want.tag ?? "") !== null;
+  const isKnown = learnedOutTokens(source.sizes.book, want.tag ?? "") !== null;
   return isKnown && source.health.tpotMs > 0 ? expectedMs(state, source, want, nowMs) : source.health.durationMs;
 }
 

@@ -2,11 +2,12 @@ import type { SourceReason } from "../errors.js";
 import { breakerAdmission } from "./breaker.js";
 import { cooldownWaitMs } from "./cooldown.js";
 import { requestWaitMs, type StoreClock, tokenWaitMs } from "./gates/gate.js";
-import { ENDS_ANY_TIME } from "./refusal.js";
+import { newLineup, replaceStanding } from "./lineup.js";
+import { endsAnyTime } from "./refusal.js";
 import { windowInForce } from "./scheduling/in-force.js";
 import { pacedWaitMs } from "./scheduling/pacer.js";
 import { learnedTokens } from "./scheduling/token-learning.js";
-import type { GateFacts, ScopeState, SourceState, Standing } from "./scope-state.js";
+import type { GateFacts, Lineup, ScopeState, SourceState, Standing } from "./scope-state.js";
 import type { Want } from "./tick.js";
 
 /** What the call is believed to use there: EST_TOKENS, what calls of its kind used, or the caller's estimate. */
@@ -14,36 +15,84 @@ export function estimatedTokens(state: ScopeState, source: SourceState, want: Wa
   const { estTokens, tpmCharge } = source.config;
   if (estTokens !== undefined) return estTokens;
   if (!state.scheduling.learnTokens || tpmCharge === "max" || want.promptTokens === undefined) return want.estTokens;
-  return learnedTokens(source.tokens, want.tag ?? "", want.promptTokens, want.maxTokens) ?? want.estTokens;
+  const { sizes } = source;
+  if (state.keepsFacts && sizes.want === want) return sizes.tokens;
+  const learned = learnedTokens(sizes.book, want.tag ?? "", want.promptTokens, want.maxTokens);
+  const tokens = learned ?? want.estTokens;
+  if (state.keepsFacts) {
+    sizes.want = want;
+    sizes.tokens = tokens;
+  }
+  return tokens;
+}
+
+/** Nothing is reserved where no token gate is on. */
+export function isTokenLimited(state: ScopeState, source: SourceState): boolean {
+  return source.rules.tokens !== null || state.globalRules.tokens !== null;
+}
+
+/** How each candidate of a call stands; changes nothing. Good until the next grant: a tick's calls share the list. */
+export function standingsOf(state: ScopeState, want: Want, clock: StoreClock): readonly Standing[] {
+  const { lineup } = state;
+  if (lineup !== null && lineup.candidates === want.candidates && fitsAll(state, lineup, want)) {
+    renewStale(state, lineup, want, clock);
+    return lineup.standings;
+  }
+  const standings: Standing[] = [];
+  let areKept = state.keepsFacts;
+  for (const name of want.candidates) {
+    const source = state.sources.get(name)!;
+    const standing = standingOf(state, source, want, clock);
+    standings.push(standing);
+    if (source.standing !== standing) areKept = false;
+  }
+  state.lineup = areKept ? newLineup(want, standings) : null;
+  return standings;
+}
+
+function fitsAll(state: ScopeState, { tightest }: Lineup, want: Want): boolean {
+  for (const source of tightest) if (estimatedTokens(state, source, want) > source.mostTokens) return false;
+  return true;
+}
+
+function renewStale(state: ScopeState, lineup: Lineup, want: Want, clock: StoreClock): void {
+  const { stale } = lineup;
+  if (stale === null) return;
+  lineup.stale = null;
+  const at = lineup.candidates.indexOf(stale.config.name);
+  if (at >= 0) replaceStanding(lineup, at, standingOf(state, stale, want, clock));
 }
 
 /** Judges all gates of one candidate at once; changes nothing. */
 export function standingOf(state: ScopeState, source: SourceState, want: Want, clock: StoreClock): Standing {
-  const estimate = estimatedTokens(state, source, want);
-  // Nothing is reserved where no token gate is on.
-  const tokens = source.rules.tokens === null && state.globalRules.tokens === null ? 0 : estimate;
-  return judgedStanding(state, source, clock, tokens, estimate);
+  const kept = state.keepsFacts ? source.standing : null;
+  if (kept !== null && (source.mostTokens === 0 || estimatedTokens(state, source, want) <= source.mostTokens))
+    return kept;
+  const tokens = isTokenLimited(state, source) ? estimatedTokens(state, source, want) : 0;
+  return judgedStanding(state, source, clock, tokens);
 }
 
-function judgedStanding(
+function judgedStanding(state: ScopeState, source: SourceState, clock: StoreClock, tokens: number): Standing {
+  if (neverFits(source.config.tpm, tokens)) return waiting(source, Infinity, "tpm");
+  if (neverFits(state.globalRules.limits.tpm, tokens)) return waiting(source, Infinity, "global_tpm");
+  if (!state.keepsFacts) return fittingStanding(state, source, gateFacts(state, source, clock), clock, tokens);
+  source.facts ??= gateFacts(state, source, clock);
+  const standing = fittingStanding(state, source, source.facts, clock, tokens);
+  // A gate that counts minutes lets small calls through and large ones not.
+  if (!countsMinutes(state, source)) source.standing = standing;
+  return standing;
+}
+
+function fittingStanding(
   state: ScopeState,
   source: SourceState,
+  facts: GateFacts,
   clock: StoreClock,
   tokens: number,
-  estimate: number,
 ): Standing {
-  if (neverFits(source.config.tpm, tokens)) return waiting(source, Infinity, "tpm", tokens, estimate);
-  if (neverFits(state.globalRules.limits.tpm, tokens)) return waiting(source, Infinity, "global_tpm", tokens, estimate);
-  const facts = factsOf(state, source, clock);
-  if (facts.isBlocked) return waiting(source, facts.waitMs, facts.reason!, tokens, estimate);
-  return gateStanding(state, source, facts, clock, tokens, estimate);
-}
-
-/** Of one tick: kept while several calls are judged, until a grant changes what they say. */
-function factsOf(state: ScopeState, source: SourceState, clock: StoreClock): GateFacts {
-  if (!state.keepsFacts) return gateFacts(state, source, clock);
-  source.facts ??= gateFacts(state, source, clock);
-  return source.facts;
+  return facts.isBlocked
+    ? waiting(source, facts.waitMs, facts.reason!)
+    : gateStanding(state, source, facts, clock, tokens);
 }
 
 function gateFacts(state: ScopeState, source: SourceState, clock: StoreClock): GateFacts {
@@ -59,7 +108,7 @@ function gateFacts(state: ScopeState, source: SourceState, clock: StoreClock): G
 /** Would some call, however small, be let through at once? */
 export function hasRoomNow(state: ScopeState, source: SourceState, clock: StoreClock): boolean {
   if (source.breaker.state !== "closed") return false;
-  return gateStanding(state, source, factsOf(state, source, clock), clock, 0, 0).startable;
+  return judgedStanding(state, source, clock, 0).startable;
 }
 
 /** Why a call of the usual size could not start now; null = it could. */
@@ -69,20 +118,19 @@ export function usualRefusal(
   clock: StoreClock,
 ): { readonly reason: SourceReason; readonly waitMs: number } | null {
   const usual = Math.round(state.meanTokens);
-  const { waitMs, reason } = judgedStanding(state, source, clock, usual, usual);
+  const { waitMs, reason } = judgedStanding(state, source, clock, usual);
   if (reason === null || waitMs <= 0) return null;
-  const isKnown = Number.isFinite(waitMs) && !ENDS_ANY_TIME.has(reason);
+  const isKnown = Number.isFinite(waitMs) && !endsAnyTime(reason);
   return { reason, waitMs: isKnown ? waitMs : 0 };
 }
 
-function waiting(
-  source: SourceState,
-  waitMs: number,
-  reason: SourceReason,
-  tokens: number,
-  estimate: number,
-): Standing {
-  return { source, waitMs, reason, probe: false, tokens, estimate, startable: false };
+function waiting(source: SourceState, waitMs: number, reason: SourceReason): Standing {
+  return { source, rank: rankOf(source, false), waitMs, reason, probe: false, startable: false };
+}
+
+/** Tier first, then a probe that is due; the lower one goes first. */
+function rankOf({ config }: SourceState, probe: boolean): number {
+  return probe ? 2 * config.priority : 2 * config.priority + 1;
 }
 
 function neverFits(tpm: number, tokens: number): boolean {
@@ -138,7 +186,6 @@ function gateStanding(
   facts: GateFacts,
   clock: StoreClock,
   tokens: number,
-  estimate: number,
 ): Standing {
   const { probe } = facts;
   let { waitMs, reason } = facts;
@@ -154,13 +201,16 @@ function gateStanding(
   }
   const mayBeAhead = !facts.needsRelease && !probe;
   const startable = waitMs === 0 || (mayBeAhead && waitMs <= prefetchMs(state, source));
-  return { source, waitMs, reason, probe, tokens, estimate, startable };
+  return { source, rank: rankOf(source, probe), waitMs, reason, probe, startable };
 }
 
 /** Aligned minutes are counted when they have come: nothing can be booked in the next one. */
 function prefetchMs(state: ScopeState, source: SourceState): number {
-  const countsMinutes = source.config.limitRule === "window" || state.globalRules.limits.limitRule === "window";
-  return countsMinutes ? 0 : state.scheduling.prefetchMs;
+  return countsMinutes(state, source) ? 0 : state.scheduling.prefetchMs;
+}
+
+function countsMinutes(state: ScopeState, source: SourceState): boolean {
+  return source.config.limitRule === "window" || state.globalRules.limits.limitRule === "window";
 }
 
 function pacerWaitMs(state: ScopeState, source: SourceState, clock: StoreClock): number {

@@ -1,5 +1,6 @@
 import { admitAll } from "./admission.js";
 import type { StoreClock } from "./gates/gate.js";
+import { leaseEndMs } from "./leases.js";
 import { type SeededRandom, seededRandom } from "./random.js";
 import { evacuationAgeMs } from "./scheduling/evacuation.js";
 import { wokenBy } from "./scheduling/wake.js";
@@ -52,7 +53,7 @@ function applyAccounts(
     applied.push(noteEffect(state, v.source, hear(state, v, clock, random), clock, events, released));
   }
   for (const leaseId of renew) {
-    applied.push(state.leases.renew(leaseId, clock.nowMs + state.leaseTtlMs));
+    applied.push(state.leases.renew(leaseId, leaseEndMs(clock.nowMs, state.leaseTtlMs)));
   }
   return applied;
 }

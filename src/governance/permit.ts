@@ -1,4 +1,4 @@
-import { ENDS_ANY_TIME } from "../domain/refusal.js";
+import { endsAnyTime } from "../domain/refusal.js";
 import type { Grant, Refusal, ScopeSnapshot, Want } from "../domain/tick.js";
 import { GovernanceBackendError } from "../errors.js";
 import type { Selector } from "../ports/selector.js";
@@ -117,7 +117,7 @@ function mayWait(call: Call, refusal: Refusal): boolean {
   if (isAllOpen(refusal)) {
     if (backpressure.whenOpen === "fail") return false;
   } else if (backpressure.quotaFull === "fail_fast" && refusal.kind !== "fairness") return false;
-  const earliestMs = refusal.passedOver.some((passed) => ENDS_ANY_TIME.has(passed.reason)) ? 0 : refusal.waitHintMs;
+  const earliestMs = refusal.passedOver.some((passed) => endsAnyTime(passed.reason)) ? 0 : refusal.waitHintMs;
   return earliestMs <= call.interrupt.remainingMs() && isWithinPatience(call, earliestMs);
 }
 

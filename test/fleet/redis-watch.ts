@@ -1,38 +1,40 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { STATE_KEY } from "../../src/backends/redis/script/keys.js";
-import { restoreScope, restoreSource, type Values } from "../../src/backends/redis/script/layout.js";
+import { GRANTS_KEY, STATE_KEY } from "../../src/backends/redis/script/keys.js";
+import { type Packed, restoredSource, restoreScope } from "../../src/backends/redis/script/layout.js";
 import { MemoryLeases } from "../../src/domain/memory-leases.js";
 import { BREAKER_DEFAULTS, SCHEDULING_DEFAULTS } from "../../src/domain/scope.js";
 import { newScopeState, type ScopeState } from "../../src/domain/scope-state.js";
 import { NO_LIMITS } from "../../src/domain/source.js";
-import { sourceConfig } from "../../src/testing/contracts/governor/bench.js";
 import type { RedisServer } from "../services/redis.js";
 import type { Crew } from "./crew.js";
 import { Finding } from "./finding.js";
 
 /** One look at everything of the scope at one moment. Numbers as text: JSON knows no infinity. */
 const LOOK = `
+local function texts(values)
+  local list = {}
+  for n = 1, #values do
+    local value = values[n]
+    if type(value) == 'table' then list[n] = texts(value)
+    else list[n] = type(value) == 'number' and string.format('n%.17g', value) or 't' .. tostring(value) end
+  end
+  return list
+end
 local prefix = ARGV[1]
 local time = redis.call('TIME')
 local out = { now = time[1] * 1000 + time[2] / 1000, leases = {}, immortal = {}, state = {} }
 local ids = redis.call('ZRANGE', prefix .. 'l', 0, -1, 'WITHSCORES')
 for n = 1, #ids, 2 do
-  local packed = redis.call('HGET', prefix .. 'g', ids[n])
-  local grant = packed and cmsgpack.unpack(packed).grant or {}
-  table.insert(out.leases, { ids[n], ids[n + 1], grant.source or '', grant.probe and true or false })
+  local packed = redis.call('HGET', prefix .. ARGV[3], ids[n])
+  local lease = packed and cmsgpack.unpack(packed) or {}
+  table.insert(out.leases, { ids[n], ids[n + 1], lease[2] or '', lease[4] and true or false })
 end
 for _, key in ipairs(redis.call('KEYS', prefix .. '*')) do
   if redis.call('PTTL', key) < 0 then table.insert(out.immortal, key) end
 end
 local fields = redis.call('HGETALL', prefix .. ARGV[2])
 for n = 1, #fields, 2 do
-  local values = cmsgpack.unpack(fields[n + 1])
-  local texts = {}
-  for m = 1, #values do
-    local value = values[m]
-    table.insert(texts, type(value) == 'number' and string.format('n%.17g', value) or 't' .. tostring(value))
-  end
-  out.state[fields[n]] = texts
+  out.state[fields[n]] = texts(cmsgpack.unpack(fields[n + 1]))
 end
 return cjson.encode(out)`;
 
@@ -41,8 +43,11 @@ interface Look {
   /** Id, expiry, source, whether it is a probe. `{}` when there are none. */
   readonly leases: readonly (readonly [string, string, string, boolean])[] | Record<string, never>;
   readonly immortal: readonly string[] | Record<string, never>;
-  readonly state: Readonly<Record<string, readonly string[]>>;
+  readonly state: Readonly<Record<string, Texts>>;
 }
+
+/** `{}` where a list is empty. */
+type Texts = readonly (string | Texts | Record<string, never>)[];
 
 const LOOK_EVERY_MS = 150;
 /** What a permit of the dead may last beyond its TTL (spec 02 §3). */
@@ -99,7 +104,7 @@ export class RedisWatch {
   }
 
   async #look(): Promise<Look> {
-    return JSON.parse(String(await this.redis.command("EVAL", LOOK, 0, this.prefix, STATE_KEY))) as Look;
+    return JSON.parse(String(await this.redis.command("EVAL", LOOK, 0, this.prefix, STATE_KEY, GRANTS_KEY))) as Look;
   }
 
   #judge(look: Look): void {
@@ -130,15 +135,10 @@ export class RedisWatch {
     );
   }
 
-  #judgeState(field: string, texts: readonly string[]): void {
+  #judgeState(field: string, texts: Texts): void {
     // Others hold what is no state: the clock, the limits that processes have told.
     if (field !== "*" && !this.sources.includes(field)) return;
-    const values: Values = texts.map((text) => (text.startsWith("n") ? luaNumber(text.slice(1)) : text.slice(1)));
-    const state = emptyState(this.sources);
-    if (field === "*") restoreScope(state, values);
-    const source = state.sources.get(field);
-    if (source !== undefined) restoreSource(source, values);
-    for (const [name, value] of countersOf(state, field))
+    for (const [name, value] of field === "*" ? scopeCounters(texts) : sourceCounters(texts))
       this.counters.check(value >= 0 && value < Infinity, () => `${field}: ${name} is ${value}`);
   }
 }
@@ -147,14 +147,21 @@ function listed<T>(list: readonly T[] | Record<string, never>): readonly T[] {
   return Array.isArray(list) ? (list as readonly T[]) : [];
 }
 
+function luaValues(texts: Texts): Packed {
+  return texts.map((text) => {
+    if (typeof text !== "string") return luaValues(listed(text));
+    return text.startsWith("n") ? luaNumber(text.slice(1)) : text.slice(1);
+  });
+}
+
 function luaNumber(text: string): number {
   if (/inf/.test(text)) return text.startsWith("-") ? -Infinity : Infinity;
   return /nan/.test(text) ? Number.NaN : Number(text);
 }
 
-function emptyState(sources: readonly string[]): ScopeState {
+function emptyState(): ScopeState {
   const setup = {
-    sources: sources.map((name) => sourceConfig(name)),
+    sources: [],
     global: NO_LIMITS,
     breaker: BREAKER_DEFAULTS,
     selector: "health_aware" as const,
@@ -165,18 +172,21 @@ function emptyState(sources: readonly string[]): ScopeState {
 }
 
 /** Whatever counts something; moments are no counters. */
-function countersOf(state: ScopeState, field: string): [string, number][] {
-  const source = state.sources.get(field);
-  if (source === undefined) {
-    const { globalGates, budgets, retriesInFlight, grantsOfUpperClass, grantCount } = state;
-    return [
-      ...Object.entries({ retriesInFlight, grantsOfUpperClass, grantCount, retryTokens: budgets.retryTokens }),
-      ["windowRequests", globalGates.windowRequests],
-      ["windowTokens", globalGates.windowTokens],
-    ];
-  }
+function scopeCounters(texts: Texts): [string, number][] {
+  const state = emptyState();
+  restoreScope(state, luaValues(texts));
+  const { globalGates, budgets, retriesInFlight, grantsOfUpperClass, grantCount } = state;
+  return [
+    ...Object.entries({ retriesInFlight, grantsOfUpperClass, grantCount, retryTokens: budgets.retryTokens }),
+    ["windowRequests", globalGates.windowRequests],
+    ["windowTokens", globalGates.windowTokens],
+  ];
+}
+
+function sourceCounters(texts: Texts): [string, number][] {
+  const source = restoredSource(luaValues(texts));
   const { gates, breaker, cooldown, pacer, evidence, health } = source;
-  const { trips, consecutiveFailures, deadInARow, probesLeft } = breaker;
+  const { trips, consecutiveFailures, deadInARow, probesLeft, stretches } = breaker;
   const { admitted, bucketCount, earlierCount, goodput, learnedRpm, learnedTpm } = pacer;
   return [
     ...Object.entries({ trips, consecutiveFailures, deadInARow, probesLeft }),
@@ -189,9 +199,7 @@ function countersOf(state: ScopeState, field: string): [string, number][] {
     ["fails", evidence.fails],
     ["hangs", evidence.hangs],
     ["turns", source.turns],
-    ...breaker.buckets.flatMap(({ successes, failures }): [string, number][] => [
-      ["bucket.successes", successes],
-      ["bucket.failures", failures],
-    ]),
+    ...stretches.successes.map((count): [string, number] => ["stretch.successes", count]),
+    ...stretches.failures.map((count): [string, number] => ["stretch.failures", count]),
   ];
 }

@@ -20,6 +20,8 @@ interface History {
   /** Of each source: Redis counts epochs from the moment it got to know it. */
   readonly firstEpochs: Map<string, number>;
   readonly settles: Settle[];
+  /** Calls that may use the same sources share one list of them, as those of a client do. */
+  readonly candidates: Map<number, readonly string[]>;
   leases: number;
 }
 
@@ -33,7 +35,15 @@ export async function playOnBoth(pair: Pair, script: DifferentialScript): Promis
   memory.onEvent((event) => told[0].push(event));
   redis.onEvent((event) => told[1].push(event));
   const names = script.sources.map((_, index) => `s${index}`);
-  const history: History = { names, wants: [], grants: [], settles: [], firstEpochs: new Map(), leases: 0 };
+  const history: History = {
+    names,
+    wants: [],
+    grants: [],
+    settles: [],
+    firstEpochs: new Map(),
+    candidates: new Map(),
+    leases: 0,
+  };
   let hintMs = 0;
   for (const [at, step] of script.steps.entries()) {
     const place = `step ${at} (${step.type})`;
@@ -102,16 +112,21 @@ function batchOf(history: History, step: Extract<RandomStep, { type: "tick" }>, 
 function wantOf(history: History, want: RandomWant): Want {
   const { candidates, failedHere, limitedHere, affinity, ...rest } = want;
   history.leases += 1;
-  const named = byMask(history.names, candidates);
   return {
     ...rest,
     leaseId: `lease-${history.leases}`,
     callId: `call-${history.leases}`,
-    candidates: named.length > 0 ? named : history.names,
+    candidates: candidatesOf(history, candidates),
     failedHere: byMask(history.names, failedHere),
     limitedHere: byMask(history.names, limitedHere),
     ...(affinity === undefined ? {} : { affinity: picked(history.names, affinity)! }),
   };
+}
+
+function candidatesOf({ names, candidates }: History, mask: number): readonly string[] {
+  const named = candidates.get(mask) ?? byMask(names, mask);
+  candidates.set(mask, named);
+  return named.length > 0 ? named : names;
 }
 
 function settleOf(history: History, recent: readonly Grant[], settle: RandomSettle): Settle[] {

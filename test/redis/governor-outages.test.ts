@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, test } from "vitest";
-import { LAYOUT_VERSION } from "../../src/backends/redis/script/layout.js";
+import { GRANTS_KEY, STATE_KEY } from "../../src/backends/redis/script/keys.js";
 import { GovernanceBackendError } from "../../src/errors.js";
 import type { Grant } from "../../src/ports/governor.js";
 import { isRefusal, settleOf } from "../../src/testing/contracts/governor/bench.js";
@@ -263,7 +263,7 @@ describe.skipIf(redis === null)("a server with troubles", () => {
     }
     const keys = (await server.command("KEYS", "*")) as string[];
     expect(keys.toSorted()).toEqual(
-      ["est", "g", "l", "l:s", "l:t", `s${LAYOUT_VERSION}`, "w"].map((name) => group.key(name)),
+      ["est", GRANTS_KEY, "l", "l:s", "l:t", STATE_KEY, "w"].map((name) => group.key(name)),
     );
     for (const key of keys) {
       expect(Number(await server.command("PTTL", key)), key).toBeGreaterThan(0);

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, describe, expect, test } from "vitest";
 import { batchText, setupText } from "../../src/backends/redis/governor-messages.js";
+import { GRANTS_KEY, STATE_KEY } from "../../src/backends/redis/script/keys.js";
 import { LAYOUT_VERSION } from "../../src/backends/redis/script/layout.js";
 import { TICK_SCRIPT } from "../../src/backends/redis/tick-script.js";
 import { BREAKER_DEFAULTS, SCHEDULING_DEFAULTS } from "../../src/domain/scope.js";
@@ -20,8 +21,7 @@ function fleet(options: FleetOptions = {}): Fleet {
   return made;
 }
 
-const STATE = `s${LAYOUT_VERSION}`;
-const KEYS = [STATE, "g", "l", "l:s", "w", "est"];
+const KEYS = [STATE_KEY, GRANTS_KEY, "l", "l:s", "w", "est"];
 const SOURCES = { s: { maxConcurrency: 3, rpm: 600, tpm: 60_000 } };
 const SIZES = { promptTokens: 50 };
 const USED = { inTokens: 60, outTokens: 10 };
@@ -134,13 +134,13 @@ describe.skipIf(redis === null)("what somebody else wrote into a scope's keys", 
   );
 
   describe.each([
-    [STATE, "s"],
-    [STATE, "*"],
-    [STATE, "@"],
+    [STATE_KEY, "s"],
+    [STATE_KEY, "*"],
+    [STATE_KEY, "@"],
     ["w", "w1"],
     ["w", "stranger"],
-    ["g", "stranger"],
-    ["g", "w1-1"],
+    [GRANTS_KEY, "stranger"],
+    [GRANTS_KEY, "w1-1"],
   ])("the field %s %s", (key, field) => {
     test.each(GARBAGE)("%s", async (_, value) => {
       const group = fleet({ sources: SOURCES });
@@ -148,7 +148,7 @@ describe.skipIf(redis === null)("what somebody else wrote into a scope's keys", 
       const held = await a.granted("s");
       await a.settle(await a.granted("s"), "failure");
       await corrupt(group.key(key), field, value);
-      if (key === "g" && field === "stranger") {
+      if (key === GRANTS_KEY && field === "stranger") {
         await redis!.command("ZADD", group.key("l"), 1, "stranger");
         await redis!.command("ZADD", group.key("l:s"), 1, "stranger");
       }

@@ -1,7 +1,9 @@
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { flattenScope, flattenSource, restoreScope, restoreSource } from "../../src/backends/redis/script/layout.js";
+import { flattenScope, flattenSource, restoredSource, restoreScope } from "../../src/backends/redis/script/layout.js";
+import { flattenLease, LEASE_TYPES, restoreLease } from "../../src/backends/redis/script/lease-layout.js";
+import type { Lease } from "../../src/domain/leases.js";
 import { MemoryLeases } from "../../src/domain/memory-leases.js";
 import { poolOf } from "../../src/domain/scheduling/pool.js";
 import { BREAKER_DEFAULTS, SCHEDULING_DEFAULTS } from "../../src/domain/scope.js";
@@ -10,13 +12,14 @@ import { NO_LIMITS } from "../../src/domain/source.js";
 import { sourceConfig } from "../../src/testing/contracts/governor/bench.js";
 
 /** Made from the configuration, kept in keys of their own, or of one tick alone. */
-const NOT_PACKED_OF_SOURCE = ["config", "priceFactor", "rules", "tokens", "facts", "scoreFacts"];
+const NOT_PACKED_OF_SOURCE = ["config", "priceFactor", "rules", "sizes", "mostTokens", "facts", "standing", "score"];
 const NOT_PACKED_OF_SCOPE = [
   "breaker",
   "globalRules",
   "keepsFacts",
   "leaseTtlMs",
   "leases",
+  "lineup",
   "scheduling",
   "selector",
   "sources",
@@ -63,15 +66,13 @@ test("everything that is remembered of a source is packed and found again", () =
   source.gradient.samples.push(0, 0, 0);
   source.lastError = { code: "", message: "" };
   fill(source, NOT_PACKED_OF_SOURCE);
-  const found = freshSource();
-  restoreSource(found, flattenSource(source));
+  const found = restoredSource(flattenSource(source));
   expect(remembered(found, NOT_PACKED_OF_SOURCE)).toEqual(remembered(source, NOT_PACKED_OF_SOURCE));
   expect(remembered(source, NOT_PACKED_OF_SOURCE)).not.toEqual(remembered(freshSource(), NOT_PACKED_OF_SOURCE));
 });
 
 test("a fresh source without samples and without an error is found again", () => {
-  const found = freshSource();
-  restoreSource(found, flattenSource(freshSource()));
+  const found = restoredSource(flattenSource(freshSource()));
   expect(remembered(found, NOT_PACKED_OF_SOURCE)).toEqual(remembered(freshSource(), NOT_PACKED_OF_SOURCE));
 });
 
@@ -85,6 +86,52 @@ test("everything that is remembered of a scope is packed and found again", () =>
   const fresh = freshScope();
   restoreScope(found, flattenScope(fresh));
   expect(fresh.pool).toBe(null);
+});
+
+const LEASE: Lease = {
+  grant: {
+    leaseId: "id",
+    source: "s",
+    startInMs: 1,
+    epoch: 2,
+    probe: true,
+    windowId: 3,
+    reservedTokens: 4,
+    leaseTtlMs: 5,
+    firstTokenDueMs: 6,
+    hedgeAfterMs: 7,
+    passedOver: [{ source: "t", reason: "tpm", waitMs: 8 }],
+  },
+  globalWindowId: 9,
+  expiresAtMs: 10,
+  startedAtMs: 11,
+  inflight: 12,
+  promptTokens: 13,
+  tag: "tag",
+  retry: true,
+  overdue: "told",
+  ttftMs: 14,
+};
+const BARE_GRANT = { ...LEASE.grant, windowId: null, firstTokenDueMs: null, hedgeAfterMs: null };
+const BARE_LEASE: Lease = { ...LEASE, grant: BARE_GRANT, globalWindowId: null, promptTokens: undefined };
+
+test.each([
+  ["of which everything is known", LEASE],
+  ["without what it need not have", BARE_LEASE],
+])("a lease %s is packed and found again", (_, lease) => {
+  const packed = flattenLease(lease);
+  expect(restoreLease("id", packed)).toEqual(lease);
+  // A list ends at its first gap.
+  expect(packed).not.toContain(null);
+  expect(packed).not.toContain(undefined);
+  const types = packed
+    .slice(0, LEASE_TYPES.length)
+    .map((value) => (typeof value === "object" ? "table" : typeof value));
+  expect(types).toEqual(LEASE_TYPES);
+});
+
+test("a lease of another layout is none", () => {
+  expect(restoreLease("id", [1, ...flattenLease(LEASE).slice(1)])).toBe(null);
 });
 
 test("the script is what the rules give", () => {

@@ -1,7 +1,19 @@
 import { createHash } from "node:crypto";
 import type { ScopeSetup } from "../../domain/scope-state.js";
 import type { SourceConfig } from "../../domain/source.js";
-import type { GovernorEvent, Grant, Passed, Refusal, SourceSnapshot, TickBatch, TickReply } from "../../domain/tick.js";
+import type {
+  GovernorEvent,
+  Grant,
+  Passed,
+  Refusal,
+  Settle,
+  SourceName,
+  SourceSnapshot,
+  TickBatch,
+  TickReply,
+  Want,
+} from "../../domain/tick.js";
+import type { SentBatch } from "./script/sent-batch.js";
 
 /** How a tick travels to the script and back: JSON, in which Lua knows neither null nor an empty list. */
 
@@ -37,8 +49,69 @@ export function setupText(setup: ScopeSetup): string {
   return JSON.stringify({ ...setup, sources, limitsId: limitsIdOf(setup) }, withoutNothing);
 }
 
-export function batchText(batch: TickBatch): string {
-  return JSON.stringify(batch, withoutNothing);
+export function batchText({ worker, seed, settles, verdicts, renew, wants }: TickBatch): string {
+  const candidates: (readonly SourceName[])[] = [];
+  const sent: SentBatch = {
+    worker,
+    seed,
+    settles: settles.map(sentSettle),
+    verdicts: verdicts.map(({ leaseId, source, kind, ttftMs }) => ({ leaseId, source, kind, ttftMs })),
+    renew,
+    wants: wants.map((want) => sentWant(want, candidates)),
+    candidates,
+  };
+  return JSON.stringify(sent, withoutNothing);
+}
+
+type SentSettle = SentBatch["settles"][number];
+type SentWant = SentBatch["wants"][number];
+/** Field by field, none forgotten: to leave some out of a copy takes longer. */
+type Complete<T> = { readonly [Field in keyof Required<T>]: T[Field] };
+
+function sentSettle(s: Settle): Complete<SentSettle> {
+  return {
+    leaseId: s.leaseId,
+    source: s.source,
+    actualTokens: s.actualTokens,
+    sent: s.sent,
+    outcome: s.outcome,
+    retryAfterMs: s.retryAfterMs,
+    rateLimited: s.rateLimited,
+    durationMs: s.durationMs,
+    ttftMs: s.ttftMs,
+    tpotMs: s.tpotMs,
+    inTokens: s.inTokens,
+    outTokens: s.outTokens,
+    limits: s.limits,
+    lastError: s.lastError,
+  };
+}
+
+/** One list is shared by all calls of a client that may use the same sources. */
+function sentWant(want: Want, lists: (readonly SourceName[])[]): Complete<SentWant> {
+  let candidates = lists.indexOf(want.candidates);
+  if (candidates < 0) candidates = lists.push(want.candidates) - 1;
+  return {
+    leaseId: want.leaseId,
+    candidates,
+    ordered: want.ordered,
+    failedHere: orAbsent(want.failedHere),
+    limitedHere: orAbsent(want.limitedHere),
+    estTokens: want.estTokens,
+    priority: want.priority,
+    affinity: want.affinity,
+    promptTokens: want.promptTokens,
+    maxTokens: want.maxTokens,
+    tag: want.tag,
+    retry: want.retry,
+    hedge: want.hedge,
+    remainingMs: want.remainingMs,
+    skips: want.skips,
+  };
+}
+
+function orAbsent<T>(list: readonly T[]): readonly T[] | undefined {
+  return list.length === 0 ? undefined : list;
 }
 
 /** What is absent is nil in Lua; null would be something. */

@@ -158,230 +158,38 @@ end
 return self
 end
 
-local function __TS__Class(self)
-local c = {prototype = {}}
-c.prototype.__index = c.prototype
-c.prototype.constructor = c
-return c
+local function __TS__ArrayIndexOf(self, searchElement, fromIndex)
+if fromIndex == nil then
+fromIndex = 0
+end
+local len = #self
+if len == 0 then
+return -1
+end
+if fromIndex >= len then
+return -1
+end
+if fromIndex < 0 then
+fromIndex = len + fromIndex
+if fromIndex < 0 then
+fromIndex = 0
+end
+end
+for i = fromIndex + 1, len do
+if self[i] == searchElement then
+return i - 1
+end
+end
+return -1
 end
 
-local function __TS__New(target, ...)
-local instance = setmetatable({}, target.prototype)
-instance:____constructor(...)
-return instance
-end
-
-local Set
-do
-Set = __TS__Class()
-Set.name = "Set"
-function Set.prototype.____constructor(self, values)
-self[Symbol.toStringTag] = "Set"
-self.size = 0
-self.nextKey = {}
-self.previousKey = {}
-if values == nil then
-return
-end
-local iterable = values
-if iterable[Symbol.iterator] then
-local iterator = iterable[Symbol.iterator](iterable)
-while true do
-local result = iterator:next()
-if result.done then
-break
-end
-self:add(result.value)
-end
-else
-local array = values
-for ____, value in ipairs(array) do
-self:add(value)
+local function __TS__ArrayFindIndex(self, callbackFn, thisArg)
+for i = 1, #self do
+if callbackFn(thisArg, self[i], i - 1, self) then
+return i - 1
 end
 end
-end
-function Set.prototype.add(self, value)
-local isNewValue = not self:has(value)
-if isNewValue then
-self.size = self.size + 1
-end
-if self.firstKey == nil then
-self.firstKey = value
-self.lastKey = value
-elseif isNewValue then
-self.nextKey[self.lastKey] = value
-self.previousKey[value] = self.lastKey
-self.lastKey = value
-end
-return self
-end
-function Set.prototype.clear(self)
-self.nextKey = {}
-self.previousKey = {}
-self.firstKey = nil
-self.lastKey = nil
-self.size = 0
-end
-function Set.prototype.delete(self, value)
-local contains = self:has(value)
-if contains then
-self.size = self.size - 1
-local next = self.nextKey[value]
-local previous = self.previousKey[value]
-if next ~= nil and previous ~= nil then
-self.nextKey[previous] = next
-self.previousKey[next] = previous
-elseif next ~= nil then
-self.firstKey = next
-self.previousKey[next] = nil
-elseif previous ~= nil then
-self.lastKey = previous
-self.nextKey[previous] = nil
-else
-self.firstKey = nil
-self.lastKey = nil
-end
-self.nextKey[value] = nil
-self.previousKey[value] = nil
-end
-return contains
-end
-function Set.prototype.forEach(self, callback)
-for ____, key in __TS__Iterator(self:keys()) do
-callback(nil, key, key, self)
-end
-end
-function Set.prototype.has(self, value)
-return self.nextKey[value] ~= nil or self.lastKey == value
-end
-Set.prototype[Symbol.iterator] = function(self)
-return self:values()
-end
-function Set.prototype.entries(self)
-local function getFirstKey()
-return self.firstKey
-end
-local nextKey = self.nextKey
-local key
-local started = false
-return {
-[Symbol.iterator] = function(self)
-return self
-end,
-next = function(self)
-if not started then
-started = true
-key = getFirstKey(nil)
-else
-key = nextKey[key]
-end
-return {done = not key, value = {key, key}}
-end
-}
-end
-function Set.prototype.keys(self)
-local function getFirstKey()
-return self.firstKey
-end
-local nextKey = self.nextKey
-local key
-local started = false
-return {
-[Symbol.iterator] = function(self)
-return self
-end,
-next = function(self)
-if not started then
-started = true
-key = getFirstKey(nil)
-else
-key = nextKey[key]
-end
-return {done = not key, value = key}
-end
-}
-end
-function Set.prototype.values(self)
-local function getFirstKey()
-return self.firstKey
-end
-local nextKey = self.nextKey
-local key
-local started = false
-return {
-[Symbol.iterator] = function(self)
-return self
-end,
-next = function(self)
-if not started then
-started = true
-key = getFirstKey(nil)
-else
-key = nextKey[key]
-end
-return {done = not key, value = key}
-end
-}
-end
-function Set.prototype.union(self, other)
-local result = __TS__New(Set, self)
-for ____, item in __TS__Iterator(other) do
-result:add(item)
-end
-return result
-end
-function Set.prototype.intersection(self, other)
-local result = __TS__New(Set)
-for ____, item in __TS__Iterator(self) do
-if other:has(item) then
-result:add(item)
-end
-end
-return result
-end
-function Set.prototype.difference(self, other)
-local result = __TS__New(Set, self)
-for ____, item in __TS__Iterator(other) do
-result:delete(item)
-end
-return result
-end
-function Set.prototype.symmetricDifference(self, other)
-local result = __TS__New(Set, self)
-for ____, item in __TS__Iterator(other) do
-if self:has(item) then
-result:delete(item)
-else
-result:add(item)
-end
-end
-return result
-end
-function Set.prototype.isSubsetOf(self, other)
-for ____, item in __TS__Iterator(self) do
-if not other:has(item) then
-return false
-end
-end
-return true
-end
-function Set.prototype.isSupersetOf(self, other)
-for ____, item in __TS__Iterator(other) do
-if not self:has(item) then
-return false
-end
-end
-return true
-end
-function Set.prototype.isDisjointFrom(self, other)
-for ____, item in __TS__Iterator(self) do
-if other:has(item) then
-return false
-end
-end
-return true
-end
-Set[Symbol.species] = Set
+return -1
 end
 
 local function __TS__ArrayIncludes(self, searchElement, fromIndex)
@@ -402,6 +210,13 @@ return true
 end
 end
 return false
+end
+
+local function __TS__Class(self)
+local c = {prototype = {}}
+c.prototype.__index = c.prototype
+c.prototype.constructor = c
+return c
 end
 
 local Map
@@ -569,6 +384,12 @@ end
 Map[Symbol.species] = Map
 end
 
+local function __TS__New(target, ...)
+local instance = setmetatable({}, target.prototype)
+instance:____constructor(...)
+return instance
+end
+
 local function __TS__StringIncludes(self, searchString, position)
 if not position then
 position = 1
@@ -691,15 +512,6 @@ end
 return false
 end
 
-local function __TS__ArrayFindIndex(self, callbackFn, thisArg)
-for i = 1, #self do
-if callbackFn(thisArg, self[i], i - 1, self) then
-return i - 1
-end
-end
-return -1
-end
-
 local function __TS__ArrayFind(self, predicate, thisArg)
 for i = 1, #self do
 local elem = self[i]
@@ -718,6 +530,15 @@ len = len + 1
 self[len] = items[i]
 end
 return len
+end
+
+local function __TS__ArrayEvery(self, callbackfn, thisArg)
+for i = 1, #self do
+if not callbackfn(thisArg, self[i], i - 1, self) then
+return false
+end
+end
+return true
 end
 
 local function __TS__NumberIsNaN(value)
@@ -769,18 +590,19 @@ __TS__ArrayMap = __TS__ArrayMap,
 __TS__NumberIsFinite = __TS__NumberIsFinite,
 __TS__MathTrunc = __TS__MathTrunc,
 __TS__ArraySort = __TS__ArraySort,
-Set = Set,
-__TS__New = __TS__New,
+__TS__ArrayIndexOf = __TS__ArrayIndexOf,
+__TS__ArrayFindIndex = __TS__ArrayFindIndex,
 __TS__ArrayIncludes = __TS__ArrayIncludes,
 Map = Map,
+__TS__New = __TS__New,
 __TS__StringIncludes = __TS__StringIncludes,
 __TS__ArraySetLength = __TS__ArraySetLength,
 __TS__ArraySplice = __TS__ArraySplice,
 __TS__ArrayFilter = __TS__ArrayFilter,
 __TS__ArraySome = __TS__ArraySome,
-__TS__ArrayFindIndex = __TS__ArrayFindIndex,
 __TS__ArrayFind = __TS__ArrayFind,
 __TS__ArrayPush = __TS__ArrayPush,
+__TS__ArrayEvery = __TS__ArrayEvery,
 __TS__NumberIsNaN = __TS__NumberIsNaN,
 __TS__Class = __TS__Class,
 __TS__ArraySlice = __TS__ArraySlice
@@ -792,19 +614,19 @@ local __TS__StringStartsWith = ____lualib.__TS__StringStartsWith
 local __TS__Iterator = ____lualib.__TS__Iterator
 local __TS__ObjectAssign = ____lualib.__TS__ObjectAssign
 local ____exports = {}
-local ____description_2Ejs = require("domain.description")
-local describeScope = ____description_2Ejs.describeScope
-local describeSource = ____description_2Ejs.describeSource
+local function describeScope(...) return require("domain.description").describeScope(...) end
+local function describeSource(...) return require("domain.description").describeSource(...) end
 local ____settlement_2Ejs = require("domain.settlement")
 local reclaimExpired = ____settlement_2Ejs.reclaimExpired
 local ____tick_2Drules_2Ejs = require("domain.tick-rules")
 local runTick = ____tick_2Drules_2Ejs.runTick
 local ____keys_2Ejs = require("keys")
 local LEASES_KEY = ____keys_2Ejs.LEASES_KEY
-local ____repair_2Ejs = require("repair")
-local repair = ____repair_2Ejs.repair
+local function repair(...) return require("repair").repair(...) end
 local ____scope_2Dstore_2Ejs = require("scope-store")
 local loadScope = ____scope_2Dstore_2Ejs.loadScope
+local ____sent_2Dbatch_2Ejs = require("sent-batch")
+local receivedBatch = ____sent_2Dbatch_2Ejs.receivedBatch
 local verb, prefix, configuration, input, moment = unpack(ARGV, 1, 5)
 local KEYS_OUTLIVE_MS = 86400000
 local TEST_PREFIX = "pgw-test:"
@@ -898,7 +720,7 @@ repair(prefix, setup, server, KEYS_OUTLIVE_MS)
 return loadScope(prefix, setup, server)
 end
 local function tick(setup, server)
-local batch = cjson.decode(input)
+local batch = receivedBatch(cjson.decode(input))
 local ____begin_result_1 = begin(setup, server)
 local state = ____begin_result_1.state
 local leases = ____begin_result_1.leases
@@ -1430,21 +1252,18 @@ return ____exports
 end,
 ["domain.scheduling.decay"] = function(...) 
 local ____exports = {}
-local stepTable, STEPS, STEP_FACTOR
-function stepTable()
-local ____table = {1}
+local STEPS = 64
+local STEP_FACTOR = 0.9892280131939755
+local TABLE = {1}
+local function fillTo(step)
 do
-local step = 1
-while step <= STEPS do
-____table[#____table + 1] = ____table[step] * STEP_FACTOR
-step = step + 1
+local next = #TABLE
+while next <= step do
+TABLE[#TABLE + 1] = TABLE[next] * STEP_FACTOR
+next = next + 1
 end
 end
-return ____table
 end
-STEPS = 64
-STEP_FACTOR = 0.9892280131939755
-local TABLE = stepTable()
 local MAX_HALVINGS = 60
 function ____exports.decayFactor(elapsedMs, halfLifeMs)
 if not (elapsedMs > 0) then
@@ -1457,6 +1276,9 @@ end
 local whole = math.floor(halfLives)
 local position = (halfLives - whole) * STEPS
 local step = math.floor(position)
+if step + 1 >= #TABLE then
+fillTo(step + 1)
+end
 local low = TABLE[step + 1]
 local factor = low + (TABLE[step + 1 + 1] - low) * (position - step)
 do
@@ -2201,9 +2023,10 @@ return ____exports
 end,
 ["domain.standing"] = function(...) 
 local ____lualib = require("lualib_bundle")
+local __TS__ArrayIndexOf = ____lualib.__TS__ArrayIndexOf
 local __TS__NumberIsFinite = ____lualib.__TS__NumberIsFinite
 local ____exports = {}
-local judgedStanding, factsOf, gateFacts, waiting, neverFits, breakerReason, openFacts, gateStanding, prefetchMs, pacerWaitMs, untilMs, RECHECK_MS
+local fitsAll, renewStale, judgedStanding, fittingStanding, gateFacts, waiting, rankOf, neverFits, breakerReason, openFacts, gateStanding, prefetchMs, countsMinutes, pacerWaitMs, untilMs, RECHECK_MS
 local ____breaker_2Ejs = require("domain.breaker")
 local breakerAdmission = ____breaker_2Ejs.breakerAdmission
 local ____cooldown_2Ejs = require("domain.cooldown")
@@ -2211,75 +2034,137 @@ local cooldownWaitMs = ____cooldown_2Ejs.cooldownWaitMs
 local ____gate_2Ejs = require("domain.gates.gate")
 local requestWaitMs = ____gate_2Ejs.requestWaitMs
 local tokenWaitMs = ____gate_2Ejs.tokenWaitMs
+local ____lineup_2Ejs = require("domain.lineup")
+local newLineup = ____lineup_2Ejs.newLineup
+local replaceStanding = ____lineup_2Ejs.replaceStanding
 local ____refusal_2Ejs = require("domain.refusal")
-local ENDS_ANY_TIME = ____refusal_2Ejs.ENDS_ANY_TIME
+local endsAnyTime = ____refusal_2Ejs.endsAnyTime
 local ____in_2Dforce_2Ejs = require("domain.scheduling.in-force")
 local windowInForce = ____in_2Dforce_2Ejs.windowInForce
 local ____pacer_2Ejs = require("domain.scheduling.pacer")
 local pacedWaitMs = ____pacer_2Ejs.pacedWaitMs
 local ____token_2Dlearning_2Ejs = require("domain.scheduling.token-learning")
 local learnedTokens = ____token_2Dlearning_2Ejs.learnedTokens
-function judgedStanding(state, source, clock, tokens, estimate)
-if neverFits(source.config.tpm, tokens) then
-return waiting(
-source,
-math.huge,
-"tpm",
-tokens,
-estimate
+function ____exports.estimatedTokens(state, source, want)
+local ____source_config_0 = source.config
+local estTokens = ____source_config_0.estTokens
+local tpmCharge = ____source_config_0.tpmCharge
+if estTokens ~= nil then
+return estTokens
+end
+if not state.scheduling.learnTokens or tpmCharge == "max" or want.promptTokens == nil then
+return want.estTokens
+end
+local ____source_1 = source
+local sizes = ____source_1.sizes
+if state.keepsFacts and sizes.want == want then
+return sizes.tokens
+end
+local learned = learnedTokens(sizes.book, want.tag or "", want.promptTokens, want.maxTokens)
+local tokens = learned or want.estTokens
+if state.keepsFacts then
+sizes.want = want
+sizes.tokens = tokens
+end
+return tokens
+end
+function ____exports.isTokenLimited(state, source)
+return source.rules.tokens ~= nil or state.globalRules.tokens ~= nil
+end
+function fitsAll(state, ____bindingPattern0, want)
+local tightest
+tightest = ____bindingPattern0.tightest
+for ____, source in ipairs(tightest) do
+if ____exports.estimatedTokens(state, source, want) > source.mostTokens then
+return false
+end
+end
+return true
+end
+function renewStale(state, lineup, want, clock)
+local ____lineup_3 = lineup
+local stale = ____lineup_3.stale
+if stale == nil then
+return
+end
+lineup.stale = nil
+local at = __TS__ArrayIndexOf(lineup.candidates, stale.config.name)
+if at >= 0 then
+replaceStanding(
+lineup,
+at,
+____exports.standingOf(state, stale, want, clock)
 )
+end
+end
+function ____exports.standingOf(state, source, want, clock)
+local ____state_keepsFacts_4
+if state.keepsFacts then
+____state_keepsFacts_4 = source.standing
+else
+____state_keepsFacts_4 = nil
+end
+local kept = ____state_keepsFacts_4
+if kept ~= nil and (source.mostTokens == 0 or ____exports.estimatedTokens(state, source, want) <= source.mostTokens) then
+return kept
+end
+local tokens = ____exports.isTokenLimited(state, source) and ____exports.estimatedTokens(state, source, want) or 0
+return judgedStanding(state, source, clock, tokens)
+end
+function judgedStanding(state, source, clock, tokens)
+if neverFits(source.config.tpm, tokens) then
+return waiting(source, math.huge, "tpm")
 end
 if neverFits(state.globalRules.limits.tpm, tokens) then
-return waiting(
-source,
-math.huge,
-"global_tpm",
-tokens,
-estimate
-)
+return waiting(source, math.huge, "global_tpm")
 end
-local facts = factsOf(state, source, clock)
-if facts.isBlocked then
-return waiting(
-source,
-facts.waitMs,
-facts.reason,
-tokens,
-estimate
-)
-end
-return gateStanding(
+if not state.keepsFacts then
+return fittingStanding(
 state,
 source,
-facts,
+gateFacts(state, source, clock),
 clock,
-tokens,
-estimate
+tokens
 )
-end
-function factsOf(state, source, clock)
-if not state.keepsFacts then
-return gateFacts(state, source, clock)
 end
 if source.facts == nil then
 source.facts = gateFacts(state, source, clock)
 end
-return source.facts
+local standing = fittingStanding(
+state,
+source,
+source.facts,
+clock,
+tokens
+)
+if not countsMinutes(state, source) then
+source.standing = standing
+end
+return standing
+end
+function fittingStanding(state, source, facts, clock, tokens)
+return facts.isBlocked and waiting(source, facts.waitMs, facts.reason) or gateStanding(
+state,
+source,
+facts,
+clock,
+tokens
+)
 end
 function gateFacts(state, source, clock)
-local ____source_1 = source
-local breaker = ____source_1.breaker
+local ____source_5 = source
+local breaker = ____source_5.breaker
 if breaker.state == "closed" then
 return openFacts(state, source, clock, false)
 end
-local ____temp_4
+local ____temp_8
 if breaker.probeLease == "" then
-____temp_4 = nil
+____temp_8 = nil
 else
-local ____opt_2 = state.leases:get(breaker.probeLease)
-____temp_4 = ____opt_2 and ____opt_2.expiresAtMs or nil
+local ____opt_6 = state.leases:get(breaker.probeLease)
+____temp_8 = ____opt_6 and ____opt_6.expiresAtMs or nil
 end
-local probeEndsMs = ____temp_4
+local probeEndsMs = ____temp_8
 local admission = breakerAdmission(breaker, state.breaker, clock.nowMs, probeEndsMs)
 if admission.kind ~= "wait" then
 return openFacts(state, source, clock, admission.kind == "probe")
@@ -2293,16 +2178,20 @@ needsRelease = false,
 probe = false
 }
 end
-function waiting(source, waitMs, reason, tokens, estimate)
+function waiting(source, waitMs, reason)
 return {
 source = source,
+rank = rankOf(source, false),
 waitMs = waitMs,
 reason = reason,
 probe = false,
-tokens = tokens,
-estimate = estimate,
 startable = false
 }
+end
+function rankOf(____bindingPattern0, probe)
+local config
+config = ____bindingPattern0.config
+return probe and 2 * config.priority or 2 * config.priority + 1
 end
 function neverFits(tpm, tokens)
 return tpm > 0 and tokens > tpm
@@ -2314,11 +2203,11 @@ end
 return source.breaker.dead and "dead" or "breaker_open"
 end
 function openFacts(state, source, clock, probe)
-local ____state_6 = state
-local leases = ____state_6.leases
-local globalRules = ____state_6.globalRules
-local ____source_config_7 = source.config
-local name = ____source_config_7.name
+local ____state_10 = state
+local leases = ____state_10.leases
+local globalRules = ____state_10.globalRules
+local ____source_config_11 = source.config
+local name = ____source_config_11.name
 local waitMs = cooldownWaitMs(source.cooldown, clock.nowMs)
 local reason = waitMs > 0 and "cooling" or nil
 local needsRelease = false
@@ -2376,12 +2265,12 @@ needsRelease = needsRelease,
 probe = probe
 }
 end
-function gateStanding(state, source, facts, clock, tokens, estimate)
-local ____facts_8 = facts
-local probe = ____facts_8.probe
-local ____facts_9 = facts
-local waitMs = ____facts_9.waitMs
-local reason = ____facts_9.reason
+function gateStanding(state, source, facts, clock, tokens)
+local ____facts_12 = facts
+local probe = ____facts_12.probe
+local ____facts_13 = facts
+local waitMs = ____facts_13.waitMs
+local reason = ____facts_13.reason
 local globalMs = tokenWaitMs(state.globalRules, state.globalGates, clock, tokens)
 if globalMs > 0 then
 if reason == nil then
@@ -2400,17 +2289,18 @@ local mayBeAhead = not facts.needsRelease and not probe
 local startable = waitMs == 0 or mayBeAhead and waitMs <= prefetchMs(state, source)
 return {
 source = source,
+rank = rankOf(source, probe),
 waitMs = waitMs,
 reason = reason,
 probe = probe,
-tokens = tokens,
-estimate = estimate,
 startable = startable
 }
 end
 function prefetchMs(state, source)
-local countsMinutes = source.config.limitRule == "window" or state.globalRules.limits.limitRule == "window"
-return countsMinutes and 0 or state.scheduling.prefetchMs
+return countsMinutes(state, source) and 0 or state.scheduling.prefetchMs
+end
+function countsMinutes(state, source)
+return source.config.limitRule == "window" or state.globalRules.limits.limitRule == "window"
 end
 function pacerWaitMs(state, source, clock)
 return state.scheduling.pacer and pacedWaitMs(source.pacer, source.config, clock.nowMs) or 0
@@ -2419,57 +2309,41 @@ function untilMs(momentMs, state, clock)
 local leftMs = math.max(1, (momentMs or clock.nowMs) - clock.nowMs)
 return state.scheduling.prefetchMs > 0 and math.min(leftMs, RECHECK_MS) or leftMs
 end
-function ____exports.estimatedTokens(state, source, want)
-local ____source_config_0 = source.config
-local estTokens = ____source_config_0.estTokens
-local tpmCharge = ____source_config_0.tpmCharge
-if estTokens ~= nil then
-return estTokens
+function ____exports.standingsOf(state, want, clock)
+local ____state_2 = state
+local lineup = ____state_2.lineup
+if lineup ~= nil and lineup.candidates == want.candidates and fitsAll(state, lineup, want) then
+renewStale(state, lineup, want, clock)
+return lineup.standings
 end
-if not state.scheduling.learnTokens or tpmCharge == "max" or want.promptTokens == nil then
-return want.estTokens
+local standings = {}
+local areKept = state.keepsFacts
+for ____, name in ipairs(want.candidates) do
+local source = state.sources:get(name)
+local standing = ____exports.standingOf(state, source, want, clock)
+standings[#standings + 1] = standing
+if source.standing ~= standing then
+areKept = false
 end
-return learnedTokens(source.tokens, want.tag or "", want.promptTokens, want.maxTokens) or want.estTokens
 end
-function ____exports.standingOf(state, source, want, clock)
-local estimate = ____exports.estimatedTokens(state, source, want)
-local tokens = source.rules.tokens == nil and state.globalRules.tokens == nil and 0 or estimate
-return judgedStanding(
-state,
-source,
-clock,
-tokens,
-estimate
-)
+state.lineup = areKept and newLineup(want, standings) or nil
+return standings
 end
 function ____exports.hasRoomNow(state, source, clock)
 if source.breaker.state ~= "closed" then
 return false
 end
-return gateStanding(
-state,
-source,
-factsOf(state, source, clock),
-clock,
-0,
-0
-).startable
+return judgedStanding(state, source, clock, 0).startable
 end
 function ____exports.usualRefusal(state, source, clock)
 local usual = math.floor(state.meanTokens + 0.5)
-local ____judgedStanding_result_5 = judgedStanding(
-state,
-source,
-clock,
-usual,
-usual
-)
-local waitMs = ____judgedStanding_result_5.waitMs
-local reason = ____judgedStanding_result_5.reason
+local ____judgedStanding_result_9 = judgedStanding(state, source, clock, usual)
+local waitMs = ____judgedStanding_result_9.waitMs
+local reason = ____judgedStanding_result_9.reason
 if reason == nil or waitMs <= 0 then
 return nil
 end
-local isKnown = __TS__NumberIsFinite(waitMs) and not ENDS_ANY_TIME:has(reason)
+local isKnown = __TS__NumberIsFinite(waitMs) and not endsAnyTime(reason)
 return {reason = reason, waitMs = isKnown and waitMs or 0}
 end
 RECHECK_MS = 1000
@@ -2477,19 +2351,19 @@ return ____exports
 end,
 ["domain.breaker"] = function(...) 
 local ____exports = {}
-local emptyBuckets, applyProbeOutcome, close, enterOpen, payBackTrips, bucketIndex, countSample, shouldTrip, BUCKETS, OPEN_GROWTH, OPEN_JITTER, TRIP_PAYBACK_MS
+local forgetSamples, applyProbeOutcome, close, enterOpen, payBackTrips, stretchOf, countSample, shouldTrip, NEVER, STRETCHES, OPEN_GROWTH, OPEN_JITTER, TRIP_PAYBACK_MS
 local ____random_2Ejs = require("domain.random")
 local jittered = ____random_2Ejs.jittered
-function emptyBuckets()
-local buckets = {}
+function forgetSamples(____bindingPattern0)
+local stretches
+stretches = ____bindingPattern0.stretches
 do
 local n = 0
-while n < BUCKETS do
-buckets[#buckets + 1] = {index = -1, successes = 0, failures = 0}
+while n < STRETCHES do
+stretches.ids[n + 1] = NEVER[n + 1]
 n = n + 1
 end
 end
-return buckets
 end
 function ____exports.handBackProbe(b, leaseId)
 if b.probeLease == leaseId then
@@ -2532,9 +2406,7 @@ b.dead = false
 b.deadInARow = 0
 b.consecutiveFailures = 0
 b.closedAtMs = nowMs
-for ____, bucket in ipairs(b.buckets) do
-bucket.index = -1
-end
+forgetSamples(b)
 end
 function ____exports.trip(b, config, isPanic, nowMs, random)
 payBackTrips(b, nowMs)
@@ -2554,9 +2426,7 @@ b.openUntilMs = untilMs
 b.probeLease = ""
 b.probesLeft = 1
 b.consecutiveFailures = 0
-for ____, bucket in ipairs(b.buckets) do
-bucket.index = -1
-end
+forgetSamples(b)
 end
 function ____exports.openTimeMs(config, trips, random)
 local timeMs = config.cooldownMs
@@ -2580,53 +2450,61 @@ local paid = math.floor((nowMs - b.closedAtMs) / TRIP_PAYBACK_MS)
 b.trips = math.max(0, b.trips - paid)
 b.closedAtMs = b.closedAtMs + paid * TRIP_PAYBACK_MS
 end
-function bucketIndex(config, nowMs)
-return math.floor(nowMs * BUCKETS / config.windowMs)
+function stretchOf(config, nowMs)
+return math.floor(nowMs * STRETCHES / config.windowMs)
 end
 function countSample(b, config, success, nowMs)
-local index = bucketIndex(config, nowMs)
-local bucket = b.buckets[index % BUCKETS + 1]
-if bucket.index ~= index then
-bucket.index = index
-bucket.successes = 0
-bucket.failures = 0
+local ____b_stretches_0 = b.stretches
+local ids = ____b_stretches_0.ids
+local successes = ____b_stretches_0.successes
+local failures = ____b_stretches_0.failures
+local id = stretchOf(config, nowMs)
+local at = id % STRETCHES
+if ids[at + 1] ~= id then
+ids[at + 1] = id
+successes[at + 1] = 0
+failures[at + 1] = 0
 end
-if success then
-bucket.successes = bucket.successes + 1
-else
-bucket.failures = bucket.failures + 1
-end
+local counts = success and successes or failures
+counts[at + 1] = counts[at + 1] + 1
 end
 function shouldTrip(b, config, nowMs)
 if b.consecutiveFailures >= config.failThreshold then
 return true
 end
-local newest = bucketIndex(config, nowMs)
+local ____b_1 = b
+local stretches = ____b_1.stretches
+local newest = stretchOf(config, nowMs)
 local successes = 0
 local failures = 0
 local recentSuccesses = 0
 local recentFailures = 0
-for ____, bucket in ipairs(b.buckets) do
 do
-local __continue50
+local at = 0
+while at < STRETCHES do
+do
+local __continue45
 repeat
-if bucket.index <= newest - BUCKETS or bucket.index > newest then
-__continue50 = true
+local id = stretches.ids[at + 1]
+if id <= newest - STRETCHES or id > newest then
+__continue45 = true
 break
 end
-successes = successes + bucket.successes
-failures = failures + bucket.failures
-if bucket.index < newest - 1 then
-__continue50 = true
+successes = successes + stretches.successes[at + 1]
+failures = failures + stretches.failures[at + 1]
+if id < newest - 1 then
+__continue45 = true
 break
 end
-recentSuccesses = recentSuccesses + bucket.successes
-recentFailures = recentFailures + bucket.failures
-__continue50 = true
+recentSuccesses = recentSuccesses + stretches.successes[at + 1]
+recentFailures = recentFailures + stretches.failures[at + 1]
+__continue45 = true
 until true
-if not __continue50 then
+if not __continue45 then
 break
 end
+end
+at = at + 1
 end
 end
 local samples = successes + failures
@@ -2635,7 +2513,35 @@ return false
 end
 return recentSuccesses < math.max(3, recentFailures)
 end
-BUCKETS = 12
+NEVER = {
+-1,
+-1,
+-1,
+-1,
+-1,
+-1,
+-1,
+-1,
+-1,
+-1,
+-1,
+-1
+}
+local NO_COUNTS = {
+0,
+0,
+0,
+0,
+0,
+0,
+0,
+0,
+0,
+0,
+0,
+0
+}
+STRETCHES = #NEVER
 OPEN_GROWTH = 1.7
 OPEN_JITTER = 0.1
 TRIP_PAYBACK_MS = 10000
@@ -2653,7 +2559,11 @@ dead = false,
 deadInARow = 0,
 probeLease = "",
 probesLeft = 1,
-buckets = emptyBuckets()
+stretches = {
+ids = {unpack(NEVER)},
+successes = {unpack(NO_COUNTS)},
+failures = {unpack(NO_COUNTS)}
+}
 }
 end
 local CLOSED = {kind = "closed"}
@@ -2745,17 +2655,109 @@ nowMs + math.min(DEAD_MAX_MS, recheckMs or waitMs)
 end
 return ____exports
 end,
+["domain.lineup"] = function(...) 
+local ____lualib = require("lualib_bundle")
+local __TS__ArrayFindIndex = ____lualib.__TS__ArrayFindIndex
+local ____exports = {}
+local tightestOf, areUsedAlike
+function tightestOf(standings)
+local tightest = {}
+for ____, ____value in ipairs(standings) do
+local source = ____value.source
+do
+local __continue11
+repeat
+if source.mostTokens == 0 then
+__continue11 = true
+break
+end
+local at = __TS__ArrayFindIndex(
+tightest,
+function(____, other) return areUsedAlike(source, other) end
+)
+if at < 0 then
+tightest[#tightest + 1] = source
+elseif source.mostTokens < tightest[at + 1].mostTokens then
+tightest[at + 1] = source
+end
+__continue11 = true
+until true
+if not __continue11 then
+break
+end
+end
+end
+return tightest
+end
+function areUsedAlike(a, b)
+return a.sizes == b.sizes and a.config.estTokens == b.config.estTokens and a.config.tpmCharge == b.config.tpmCharge
+end
+local NOT_FOUND = -1
+function ____exports.newLineup(____bindingPattern0, standings)
+local maxTokens
+local tag
+local candidates
+candidates = ____bindingPattern0.candidates
+tag = ____bindingPattern0.tag
+maxTokens = ____bindingPattern0.maxTokens
+local scores = {}
+do
+local n = 0
+while n < #standings do
+scores[#scores + 1] = NOT_FOUND
+n = n + 1
+end
+end
+return {
+candidates = candidates,
+standings = standings,
+tightest = tightestOf(standings),
+scores = scores,
+tag = tag,
+maxTokens = maxTokens,
+stale = nil
+}
+end
+function ____exports.replaceStanding(____bindingPattern0, at, standing)
+local scores
+local standings
+standings = ____bindingPattern0.standings
+scores = ____bindingPattern0.scores
+standings[at + 1] = standing
+scores[at + 1] = NOT_FOUND
+end
+function ____exports.scoreFor(lineup, ____bindingPattern0)
+local maxTokens
+local tag
+tag = ____bindingPattern0.tag
+maxTokens = ____bindingPattern0.maxTokens
+if lineup.tag == tag and lineup.maxTokens == maxTokens then
+return
+end
+do
+local at = 0
+while at < #lineup.scores do
+lineup.scores[at + 1] = NOT_FOUND
+at = at + 1
+end
+end
+lineup.tag = tag
+lineup.maxTokens = maxTokens
+end
+return ____exports
+end,
 ["domain.refusal"] = function(...) 
 local ____lualib = require("lualib_bundle")
-local Set = ____lualib.Set
-local __TS__New = ____lualib.__TS__New
-local __TS__ObjectAssign = ____lualib.__TS__ObjectAssign
 local __TS__ArrayIncludes = ____lualib.__TS__ArrayIncludes
+local __TS__ObjectAssign = ____lualib.__TS__ObjectAssign
 local __TS__NumberIsFinite = ____lualib.__TS__NumberIsFinite
 local ____exports = {}
-local askAgainMs, gateOf, refusalKind, describePassed, NONE_PASSED, GATES
+local isGate, askAgainMs, gateOf, refusalKind, describePassed, NONE_PASSED
 local ____tick_2Ejs = require("domain.tick")
 local GATE_NAMES = ____tick_2Ejs.GATE_NAMES
+function isGate(reason)
+return __TS__ArrayIncludes(GATE_NAMES, reason)
+end
 function askAgainMs(____bindingPattern0, prefetchMs)
 local reason
 local waitMs
@@ -2765,37 +2767,42 @@ local isSlot = refusalKind(reason) ~= "breaker"
 return isSlot and waitMs > prefetchMs and waitMs - prefetchMs / 2 or waitMs
 end
 function gateOf(standing)
-local reason = standing and standing.reason
-return type(reason) == "string" and GATES:has(reason) and ({gate = reason}) or ({})
+local reason = standing and standing.reason or nil
+return reason ~= nil and isGate(reason) and ({gate = reason}) or ({})
 end
 function refusalKind(reason)
 if reason == "cooling" then
 return "cooldown"
 end
-return reason ~= nil and GATES:has(reason) and "gate" or "breaker"
+return reason ~= nil and isGate(reason) and "gate" or "breaker"
 end
 function ____exports.passedOver(all, considered, chosen)
+local isWhole = considered == all
 local passed = nil
 for ____, standing in ipairs(all) do
 do
-local __continue13
+local __continue15
 repeat
-if standing == chosen then
-__continue13 = true
+if isWhole and standing.waitMs == 0 then
+__continue15 = true
 break
 end
-local left = considered ~= all and not __TS__ArrayIncludes(considered, standing)
+if standing == chosen then
+__continue15 = true
+break
+end
+local left = not isWhole and not __TS__ArrayIncludes(considered, standing)
 if standing.waitMs == 0 and not left then
-__continue13 = true
+__continue15 = true
 break
 end
 if passed == nil then
 passed = {}
 end
 passed[#passed + 1] = describePassed(standing, left)
-__continue13 = true
+__continue15 = true
 until true
-if not __continue13 then
+if not __continue15 then
 break
 end
 end
@@ -2820,9 +2827,10 @@ waitMs = __TS__NumberIsFinite(waitMs) and waitMs or 0
 lastError == nil and ({}) or ({lastError = lastError})
 )
 end
-____exports.ENDS_ANY_TIME = __TS__New(Set, {"concurrency", "global_concurrency", "half_open"})
+function ____exports.endsAnyTime(reason)
+return reason == "concurrency" or reason == "global_concurrency" or reason == "half_open"
+end
 NONE_PASSED = {}
-GATES = __TS__New(Set, GATE_NAMES)
 function ____exports.refuse(want, all, standings, prefetchMs)
 local nearest = nil
 for ____, standing in ipairs(standings) do
@@ -3438,7 +3446,7 @@ if inTokens == nil or outTokens == nil then
 return
 end
 learnTokens(
-source.tokens,
+source.sizes.book,
 lease.tag,
 lease.promptTokens,
 inTokens,
@@ -3585,6 +3593,8 @@ local ____exports = {}
 local applyAccounts, noteEffect, answerWants, NO_GRANTS, NO_REFUSALS, NONE_APPLIED
 local ____admission_2Ejs = require("domain.admission")
 local admitAll = ____admission_2Ejs.admitAll
+local ____leases_2Ejs = require("domain.leases")
+local leaseEndMs = ____leases_2Ejs.leaseEndMs
 local ____random_2Ejs = require("domain.random")
 local seededRandom = ____random_2Ejs.seededRandom
 local ____evacuation_2Ejs = require("domain.scheduling.evacuation")
@@ -3629,7 +3639,10 @@ released
 )
 end
 for ____, leaseId in ipairs(renew) do
-applied[#applied + 1] = state.leases:renew(leaseId, clock.nowMs + state.leaseTtlMs)
+applied[#applied + 1] = state.leases:renew(
+leaseId,
+leaseEndMs(clock.nowMs, state.leaseTtlMs)
+)
 end
 return applied
 end
@@ -3724,11 +3737,13 @@ local __TS__ObjectAssign = ____lualib.__TS__ObjectAssign
 local __TS__ArrayFilter = ____lualib.__TS__ArrayFilter
 local __TS__Iterator = ____lualib.__TS__Iterator
 local ____exports = {}
-local admitOne, admitLine, leaveLine, matchedChoice, grantOf, answerOf, holdsBack, passesClass, decide, isHopeless, decideHedge, hasRoomForHedge, yieldMs, book, HEDGE_WAIT_MS, HEDGE_USED_SHARE, BUDGET_RECHECK_MS, YIELD_RECHECK_MS, LEAST_YIELD_MS
+local admitOne, admitLine, leaveLine, matchedChoice, grantOf, answerOf, keyOf, holdsBack, passesClass, decide, isHopeless, decideHedge, hasRoomForHedge, yieldMs, book, HEDGE_WAIT_MS, HEDGE_USED_SHARE, BUDGET_RECHECK_MS, YIELD_RECHECK_MS, LEAST_YIELD_MS
 local ____grant_2Ejs = require("domain.grant")
 local grantTo = ____grant_2Ejs.grantTo
+local ____leases_2Ejs = require("domain.leases")
+local leaseEndMs = ____leases_2Ejs.leaseEndMs
 local ____refusal_2Ejs = require("domain.refusal")
-local ENDS_ANY_TIME = ____refusal_2Ejs.ENDS_ANY_TIME
+local endsAnyTime = ____refusal_2Ejs.endsAnyTime
 local passedOver = ____refusal_2Ejs.passedOver
 local refuse = ____refusal_2Ejs.refuse
 local refuseFor = ____refusal_2Ejs.refuseFor
@@ -3761,6 +3776,7 @@ local usualMs = ____selection_2Ejs.usualMs
 local withoutFailedHere = ____selection_2Ejs.withoutFailedHere
 local ____standing_2Ejs = require("domain.standing")
 local standingOf = ____standing_2Ejs.standingOf
+local standingsOf = ____standing_2Ejs.standingsOf
 function admitOne(desk, want)
 local earlier = grantOf(desk, want)
 if earlier ~= nil then
@@ -3796,11 +3812,7 @@ local lower = lowerClassIsDue(state) and not lowerWasRefused and firstOfLowerCla
 local at = math.max(0, lower)
 local position = line[at + 1]
 local want = wants[position + 1]
-local key = (((table.concat(want.candidates, ",") .. "|") .. table.concat(want.failedHere, ",")) .. "|") .. tostring(want.retry == true)
-local answer = grantOf(desk, want) or answerOf(
-want,
-heldBack:get(key)
-) or decide(desk, want)
+local answer = grantOf(desk, want) or answerOf(want, heldBack) or decide(desk, want)
 if answer.kind ~= nil and lower > 0 then
 lowerWasRefused = true
 __continue10 = true
@@ -3808,7 +3820,10 @@ break
 end
 if answer.leaseId ~= nil then
 if answer.kind ~= nil and holdsBack(answer, want) then
-heldBack:set(key, answer)
+heldBack:set(
+keyOf(want),
+answer
+)
 end
 answers[position + 1] = answer
 leaveLine(line, at)
@@ -3890,19 +3905,36 @@ local live = state.leases:get(want.leaseId)
 if live == nil then
 return nil
 end
-state.leases:renew(want.leaseId, clock.nowMs + state.leaseTtlMs)
+state.leases:renew(
+want.leaseId,
+leaseEndMs(clock.nowMs, state.leaseTtlMs)
+)
 return live.grant
 end
-function answerOf(____bindingPattern0, ahead)
-local leaseId
-leaseId = ____bindingPattern0.leaseId
+function answerOf(want, heldBack)
 local ____temp_2
-if ahead == nil then
+if heldBack.size == 0 then
 ____temp_2 = nil
 else
-____temp_2 = __TS__ObjectAssign({}, ahead, {leaseId = leaseId})
+____temp_2 = heldBack:get(keyOf(want))
 end
-return ____temp_2
+local ahead = ____temp_2
+local ____temp_3
+if ahead == nil then
+____temp_3 = nil
+else
+____temp_3 = __TS__ObjectAssign({}, ahead, {leaseId = want.leaseId})
+end
+return ____temp_3
+end
+function keyOf(____bindingPattern0)
+local retry
+local failedHere
+local candidates
+candidates = ____bindingPattern0.candidates
+failedHere = ____bindingPattern0.failedHere
+retry = ____bindingPattern0.retry
+return (((table.concat(candidates, ",") .. "|") .. table.concat(failedHere, ",")) .. "|") .. tostring(retry == true)
 end
 function holdsBack(____bindingPattern0, want)
 local kind
@@ -3919,18 +3951,10 @@ clock = ____bindingPattern0.clock
 return ____self ~= nil and lowerClassIsDue(state) and waitsForClass(state.workers, ____self, want.priority, clock.nowMs)
 end
 function decide(desk, want)
-local ____desk_3 = desk
-local state = ____desk_3.state
-local clock = ____desk_3.clock
-local all = __TS__ArrayMap(
-want.candidates,
-function(____, name) return standingOf(
-state,
-state.sources:get(name),
-want,
-clock
-) end
-)
+local ____desk_4 = desk
+local state = ____desk_4.state
+local clock = ____desk_4.clock
+local all = standingsOf(state, want, clock)
 local considered = withoutFailedHere(all, want)
 if isHopeless(desk, want, considered) then
 return refuseFor("deadline", want, 0, all)
@@ -3951,8 +3975,8 @@ end
 if want.retry == true and state.scheduling.retryBudget and not mayRetry(state.budgets, state.retriesInFlight) then
 return refuseFor("fairness", want, BUDGET_RECHECK_MS, all)
 end
-local ____desk_4 = desk
-local ____self = ____desk_4.self
+local ____desk_5 = desk
+local ____self = ____desk_5.self
 if ____self ~= nil and mustYield(
 state.workers,
 ____self,
@@ -3974,8 +3998,8 @@ local clock
 local state
 state = ____bindingPattern0.state
 clock = ____bindingPattern0.clock
-local ____want_5 = want
-local remainingMs = ____want_5.remainingMs
+local ____want_6 = want
+local remainingMs = ____want_6.remainingMs
 if remainingMs == nil or not state.scheduling.deadlineRefusal then
 return false
 end
@@ -3987,7 +4011,7 @@ local reason = ____value.reason
 if not isMeasured(source.health, clock.nowMs) then
 return false
 end
-local leastMs = reason ~= nil and ENDS_ANY_TIME:has(reason) and 0 or waitMs
+local leastMs = reason ~= nil and endsAnyTime(reason) and 0 or waitMs
 if leastMs + usualMs(state, source, want, clock.nowMs) <= remainingMs then
 return false
 end
@@ -4061,8 +4085,8 @@ chosen = ____bindingPattern0.chosen
 all = ____bindingPattern0.all
 considered = ____bindingPattern0.considered
 if desk.self ~= nil then
-local ____desk_self_6, ____virtualTime_7 = desk.self, "virtualTime"
-____desk_self_6[____virtualTime_7] = ____desk_self_6[____virtualTime_7] + 1
+local ____desk_self_7, ____virtualTime_8 = desk.self, "virtualTime"
+____desk_self_7[____virtualTime_8] = ____desk_self_7[____virtualTime_8] + 1
 end
 return grantTo(
 desk.state,
@@ -4083,6 +4107,7 @@ local desk = {state = state, clock = clock, random = random, self = ____self}
 state.keepsFacts = false
 local answers = #wants == 1 and ({admitOne(desk, wants[1])}) or admitLine(desk, wants)
 state.keepsFacts = false
+state.lineup = nil
 if ____self ~= nil then
 noteWaiting(____self, wants, answers)
 end
@@ -4099,6 +4124,8 @@ local ____cooldown_2Ejs = require("domain.cooldown")
 local noteGrant = ____cooldown_2Ejs.noteGrant
 local ____gate_2Ejs = require("domain.gates.gate")
 local takeFromGates = ____gate_2Ejs.takeFromGates
+local ____leases_2Ejs = require("domain.leases")
+local leaseEndMs = ____leases_2Ejs.leaseEndMs
 local ____budgets_2Ejs = require("domain.scheduling.budgets")
 local payHedge = ____budgets_2Ejs.payHedge
 local payRetry = ____budgets_2Ejs.payRetry
@@ -4113,6 +4140,9 @@ local ____scope_2Dstate_2Ejs = require("domain.scope-state")
 local forgetFacts = ____scope_2Dstate_2Ejs.forgetFacts
 local ____selection_2Ejs = require("domain.selection")
 local noteTurn = ____selection_2Ejs.noteTurn
+local ____standing_2Ejs = require("domain.standing")
+local estimatedTokens = ____standing_2Ejs.estimatedTokens
+local isTokenLimited = ____standing_2Ejs.isTokenLimited
 function payFor(state, want)
 if want.retry == true then
 state.retriesInFlight = state.retriesInFlight + 1
@@ -4153,13 +4183,14 @@ MEAN_ALPHA = 0.05
 function ____exports.grantTo(state, want, chosen, passed, clock)
 local ____chosen_0 = chosen
 local source = ____chosen_0.source
-local tokens = ____chosen_0.tokens
 local probe = ____chosen_0.probe
 local waitMs = ____chosen_0.waitMs
 local ____want_1 = want
 local leaseId = ____want_1.leaseId
 local ____clock_2 = clock
 local nowMs = ____clock_2.nowMs
+local estimate = estimatedTokens(state, source, want)
+local tokens = isTokenLimited(state, source) and estimate or 0
 local startMs = nowMs + waitMs
 local start = waitMs == 0 and clock or ({nowMs = startMs, wallMs = clock.wallMs})
 local windowId = takeFromGates(
@@ -4185,15 +4216,14 @@ end
 noteGrant(source.cooldown, startMs)
 noteTurn(state, chosen)
 payFor(state, want)
-noteMeans(state, chosen.estimate, want)
+noteMeans(state, estimate, want)
 local ____leaseId_4 = leaseId
 local ____source_config_name_5 = source.config.name
 local ____waitMs_6 = waitMs
 local ____source_breaker_epoch_7 = source.breaker.epoch
 local ____probe_8 = probe
 local ____windowId_9 = windowId
-local ____tokens_10 = tokens
-local ____state_leaseTtlMs_11 = state.leaseTtlMs
+local ____state_leaseTtlMs_10 = state.leaseTtlMs
 local ____state_scheduling_overdue_3
 if state.scheduling.overdue then
 ____state_scheduling_overdue_3 = dueMs(state, source, want, nowMs)
@@ -4207,8 +4237,8 @@ startInMs = ____waitMs_6,
 epoch = ____source_breaker_epoch_7,
 probe = ____probe_8,
 windowId = ____windowId_9,
-reservedTokens = ____tokens_10,
-leaseTtlMs = ____state_leaseTtlMs_11,
+reservedTokens = tokens,
+leaseTtlMs = ____state_leaseTtlMs_10,
 firstTokenDueMs = ____state_scheduling_overdue_3,
 hedgeAfterMs = hedgeAfterMs(poolOf(state, nowMs).ttftMs),
 passedOver = passed
@@ -4216,7 +4246,7 @@ passedOver = passed
 state.leases:add({
 grant = grant,
 globalWindowId = globalWindowId,
-expiresAtMs = nowMs + state.leaseTtlMs,
+expiresAtMs = leaseEndMs(nowMs, state.leaseTtlMs),
 startedAtMs = startMs,
 inflight = state.leases:inflightOf(source.config.name) + 1,
 promptTokens = want.promptTokens,
@@ -4232,12 +4262,20 @@ return grant
 end
 return ____exports
 end,
+["domain.leases"] = function(...) 
+local ____exports = {}
+function ____exports.leaseEndMs(nowMs, leaseTtlMs)
+return math.floor(nowMs + leaseTtlMs)
+end
+return ____exports
+end,
 ["domain.scope-state"] = function(...) 
 local ____lualib = require("lualib_bundle")
 local Map = ____lualib.Map
 local __TS__New = ____lualib.__TS__New
 local __TS__Iterator = ____lualib.__TS__Iterator
 local ____exports = {}
+local forgetFactsOf
 local ____breaker_2Ejs = require("domain.breaker")
 local closedBreaker = ____breaker_2Ejs.closedBreaker
 local ____cooldown_2Ejs = require("domain.cooldown")
@@ -4254,49 +4292,84 @@ local newGradient = ____gradient_2Ejs.newGradient
 local ____health_2Ejs = require("domain.scheduling.health")
 local newHealth = ____health_2Ejs.newHealth
 local ____pacer_2Ejs = require("domain.scheduling.pacer")
+local lowerLimit = ____pacer_2Ejs.lowerLimit
 local newPacer = ____pacer_2Ejs.newPacer
 local ____token_2Dlearning_2Ejs = require("domain.scheduling.token-learning")
 local newTokenBook = ____token_2Dlearning_2Ejs.newTokenBook
-function ____exports.newScopeState(setup, nowMs, leases, bookOf)
+function forgetFactsOf(source)
+source.facts = nil
+source.standing = nil
+source.score = nil
+end
+function ____exports.newSourceRecord(nowMs)
+return {
+gates = emptyGateRecord(),
+breaker = closedBreaker(nowMs),
+cooldown = noCooldown(),
+pacer = newPacer(),
+gradient = newGradient(),
+evidence = noEvidence(),
+health = newHealth(),
+reclosedAtMs = -math.huge,
+turns = 0,
+lastGrant = 0,
+lastError = nil
+}
+end
+function ____exports.newScopeState(setup, nowMs, leases, bookOf, recordOf)
 if bookOf == nil then
 bookOf = newTokenBook
 end
+if recordOf == nil then
+recordOf = function() return ____exports.newSourceRecord(nowMs) end
+end
 local sources = __TS__New(Map)
-local tokens = __TS__New(Map)
+local models = __TS__New(Map)
 for ____, config in ipairs(setup.sources) do
-local book = tokens:get(config.model) or bookOf(config.model)
-tokens:set(config.model, book)
-local ____sources_set_13 = sources.set
-local ____config_name_12 = config.name
+local name = config.name
+local model = config.model
+local sizes = models:get(model) or ({
+book = bookOf(model),
+want = nil,
+tokens = 0
+})
+models:set(model, sizes)
+local record = recordOf(name)
+local ____sources_set_15 = sources.set
+local ____name_14 = name
 local ____config_2 = config
 local ____gateRules_result_3 = gateRules(config)
-local ____emptyGateRecord_result_4 = emptyGateRecord()
-local ____closedBreaker_result_5 = closedBreaker(nowMs)
-local ____noCooldown_result_6 = noCooldown()
-local ____newPacer_result_7 = newPacer()
-local ____newGradient_result_8 = newGradient()
-local ____noEvidence_result_9 = noEvidence()
-local ____newHealth_result_10 = newHealth()
-local ____temp_11 = -math.huge
+local ____record_gates_4 = record.gates
+local ____record_breaker_5 = record.breaker
+local ____record_cooldown_6 = record.cooldown
+local ____record_pacer_7 = record.pacer
+local ____record_gradient_8 = record.gradient
+local ____record_evidence_9 = record.evidence
+local ____record_health_10 = record.health
+local ____sizes_11 = sizes
+local ____lowerLimit_result_12 = lowerLimit(config.tpm, setup.global.tpm)
+local ____record_reclosedAtMs_13 = record.reclosedAtMs
 local ____opt_0 = setup.priceFactors
-____sources_set_13(sources, ____config_name_12, {
+____sources_set_15(sources, ____name_14, {
 config = ____config_2,
 rules = ____gateRules_result_3,
-gates = ____emptyGateRecord_result_4,
-breaker = ____closedBreaker_result_5,
-cooldown = ____noCooldown_result_6,
-pacer = ____newPacer_result_7,
-gradient = ____newGradient_result_8,
-evidence = ____noEvidence_result_9,
-health = ____newHealth_result_10,
-tokens = book,
-reclosedAtMs = ____temp_11,
-priceFactor = ____opt_0 and ____opt_0[config.name] or 1,
-turns = 0,
-lastGrant = 0,
-lastError = nil,
+gates = ____record_gates_4,
+breaker = ____record_breaker_5,
+cooldown = ____record_cooldown_6,
+pacer = ____record_pacer_7,
+gradient = ____record_gradient_8,
+evidence = ____record_evidence_9,
+health = ____record_health_10,
+sizes = ____sizes_11,
+mostTokens = ____lowerLimit_result_12,
+reclosedAtMs = ____record_reclosedAtMs_13,
+priceFactor = ____opt_0 and ____opt_0[name] or 1,
+turns = record.turns,
+lastGrant = record.lastGrant,
+lastError = record.lastError,
 facts = nil,
-scoreFacts = nil
+standing = nil,
+score = nil
 })
 end
 return {
@@ -4318,25 +4391,41 @@ leaseTtlMs = setup.leaseTtlMs,
 turnFloor = 0,
 grantCount = 0,
 keepsFacts = false,
+lineup = nil,
 lastProgressMs = -math.huge
 }
 end
 function ____exports.keepFacts(state)
 state.keepsFacts = true
+state.lineup = nil
 for ____, source in __TS__Iterator(state.sources:values()) do
-source.facts = nil
-source.scoreFacts = nil
+forgetFactsOf(source)
+source.sizes.want = nil
 end
 end
 function ____exports.forgetFacts(state, source)
-local ____state_globalRules_14 = state.globalRules
-local limits = ____state_globalRules_14.limits
-source.facts = nil
-source.scoreFacts = nil
-if limits.maxConcurrency > 0 or limits.rpm > 0 then
+local ____state_16 = state
+local lineup = ____state_16.lineup
+local ____state_globalRules_limits_17 = state.globalRules.limits
+local maxConcurrency = ____state_globalRules_limits_17.maxConcurrency
+local rpm = ____state_globalRules_limits_17.rpm
+local tpm = ____state_globalRules_limits_17.tpm
+forgetFactsOf(source)
+if maxConcurrency == 0 and rpm == 0 and tpm == 0 then
+if lineup == nil then
+return
+end
+if lineup.stale == nil then
+lineup.stale = source
+elseif lineup.stale ~= source then
+state.lineup = nil
+end
+return
+end
+state.lineup = nil
 for ____, other in __TS__Iterator(state.sources:values()) do
 other.facts = nil
-end
+other.standing = nil
 end
 end
 return ____exports
@@ -4347,7 +4436,9 @@ local __TS__ArrayIncludes = ____lualib.__TS__ArrayIncludes
 local __TS__ArrayFilter = ____lualib.__TS__ArrayFilter
 local __TS__ArraySome = ____lualib.__TS__ArraySome
 local ____exports = {}
-local isOfLowerRank, isBetter, scoreOf, scoreFactsOf, expectedMs, UNLIMITED_CAPACITY, LIMITED_HERE_FACTOR, NOISE
+local isPlain, chooseFromLineup, isBetter, scoreOf, demotionOf, steadyScore, steadyScoreNow, expectedMs, UNLIMITED_CAPACITY, LIMITED_HERE_FACTOR, NOISE
+local ____lineup_2Ejs = require("domain.lineup")
+local scoreFor = ____lineup_2Ejs.scoreFor
 local ____random_2Ejs = require("domain.random")
 local jittered = ____random_2Ejs.jittered
 local ____expected_2Dtime_2Ejs = require("domain.scheduling.expected-time")
@@ -4361,11 +4452,63 @@ local ____pool_2Ejs = require("domain.scheduling.pool")
 local poolOf = ____pool_2Ejs.poolOf
 local ____token_2Dlearning_2Ejs = require("domain.scheduling.token-learning")
 local learnedOutTokens = ____token_2Dlearning_2Ejs.learnedOutTokens
-function isOfLowerRank(a, b)
-if a.source.config.priority ~= b.source.config.priority then
-return a.source.config.priority > b.source.config.priority
+function isPlain(____bindingPattern0, ____bindingPattern1)
+local selector
+selector = ____bindingPattern0.selector
+local limitedHere
+local affinity
+local ordered
+ordered = ____bindingPattern1.ordered
+affinity = ____bindingPattern1.affinity
+limitedHere = ____bindingPattern1.limitedHere
+return selector == "health_aware" and ordered ~= true and affinity == nil and #limitedHere == 0
 end
-return not a.probe and b.probe
+function chooseFromLineup(state, lineup, want, nowMs, random)
+local ____lineup_3 = lineup
+local standings = ____lineup_3.standings
+local scores = ____lineup_3.scores
+scoreFor(lineup, want)
+local best = nil
+local bestRank = math.huge
+local bestScore = 0
+local at = -1
+for ____, standing in ipairs(standings) do
+do
+local __continue18
+repeat
+at = at + 1
+local rank = standing.rank
+if not standing.startable or rank > bestRank then
+__continue18 = true
+break
+end
+local steady = scores[at + 1]
+if steady < 0 then
+steady = steadyScore(
+state,
+standing.source,
+standing.waitMs,
+want,
+nowMs
+)
+scores[at + 1] = steady
+end
+local score = jittered(steady, NOISE, random)
+if best ~= nil and rank == bestRank and (score > bestScore or not isBetter(standing, score, best, bestScore)) then
+__continue18 = true
+break
+end
+best = standing
+bestRank = rank
+bestScore = score
+__continue18 = true
+until true
+if not __continue18 then
+break
+end
+end
+end
+return best
 end
 function isBetter(a, scoreA, b, scoreB)
 if scoreA ~= scoreB then
@@ -4374,63 +4517,88 @@ end
 return a.source.lastGrant < b.source.lastGrant
 end
 function scoreOf(state, standing, want, nowMs, random)
-local ____standing_0 = standing
-local source = ____standing_0.source
-local ____source_1 = source
-local config = ____source_1.config
-local demotion = __TS__ArrayIncludes(want.limitedHere, config.name) and LIMITED_HERE_FACTOR or 1
+local ____standing_4 = standing
+local source = ____standing_4.source
+local demotion = demotionOf(source, want)
+if state.selector == "health_aware" then
+return jittered(
+steadyScore(
+state,
+source,
+standing.waitMs,
+want,
+nowMs
+) * demotion,
+NOISE,
+random
+)
+end
+local ____source_5 = source
+local config = ____source_5.config
 if state.selector == "round_robin" then
 return math.max(source.turns, state.turnFloor) * demotion
 end
-if state.selector == "least_inflight" then
 local busy = state.leases:inflightOf(config.name)
 local capacity = config.maxConcurrency > 0 and config.maxConcurrency or UNLIMITED_CAPACITY
 return (busy + 1) / (capacity * config.weight) * demotion
 end
-local facts = scoreFactsOf(state, source, want, nowMs)
-local successMs = successTimeMs(source.health, facts.good, facts.timeMs, standing.waitMs)
-return jittered(successMs / facts.idleShare * source.priceFactor * demotion, NOISE, random)
+function demotionOf(source, ____bindingPattern0)
+local limitedHere
+limitedHere = ____bindingPattern0.limitedHere
+return #limitedHere > 0 and __TS__ArrayIncludes(limitedHere, source.config.name) and LIMITED_HERE_FACTOR or 1
 end
-function scoreFactsOf(state, source, want, nowMs)
-local ____state_keepsFacts_2
-if state.keepsFacts then
-____state_keepsFacts_2 = source.scoreFacts
-else
-____state_keepsFacts_2 = nil
+function steadyScore(state, source, waitMs, want, nowMs)
+if not state.keepsFacts then
+return steadyScoreNow(
+state,
+source,
+waitMs,
+want,
+nowMs
+)
 end
-local kept = ____state_keepsFacts_2
-if kept ~= nil and kept.tag == want.tag and kept.maxTokens == want.maxTokens then
-return kept
+local kept = source.score
+if kept ~= nil and kept.waitMs == waitMs and kept.maxTokens == want.maxTokens and kept.tag == want.tag then
+return kept.value
 end
-local ____source_3 = source
-local config = ____source_3.config
+local value = steadyScoreNow(
+state,
+source,
+waitMs,
+want,
+nowMs
+)
+source.score = {tag = want.tag, maxTokens = want.maxTokens, waitMs = waitMs, value = value}
+return value
+end
+function steadyScoreNow(state, source, waitMs, want, nowMs)
+local ____source_6 = source
+local config = ____source_6.config
+local health = ____source_6.health
 local window = windowInForce(state, source, nowMs)
 local capacity = window == math.huge and UNLIMITED_CAPACITY or window
 local used = math.min(
 1,
 (state.leases:inflightOf(config.name) + 1) / (capacity * config.weight)
 )
-local facts = {
-tag = want.tag,
-maxTokens = want.maxTokens,
-timeMs = expectedMs(state, source, want, nowMs),
-good = successShare(source.health, nowMs),
-idleShare = 1 - 0.5 * used
-}
-if state.keepsFacts then
-source.scoreFacts = facts
-end
-return facts
+local timeMs = expectedMs(state, source, want, nowMs)
+local successMs = successTimeMs(
+health,
+successShare(health, nowMs),
+timeMs,
+waitMs
+)
+return successMs / (1 - 0.5 * used) * source.priceFactor
 end
 function expectedMs(state, source, want, nowMs)
-local learned = learnedOutTokens(source.tokens, want.tag or "")
-local ____temp_4
+local learned = learnedOutTokens(source.sizes.book, want.tag or "")
+local ____temp_7
 if learned == nil then
-____temp_4 = nil
+____temp_7 = nil
 else
-____temp_4 = math.min(learned, want.maxTokens or math.huge)
+____temp_7 = math.min(learned, want.maxTokens or math.huge)
 end
-local outTokens = ____temp_4
+local outTokens = ____temp_7
 return attemptTimeMs(
 source.health,
 poolOf(state, nowMs),
@@ -4457,23 +4625,34 @@ function(____, s) return s.source.breaker.state == "closed" and s.waitMs <= FAIL
 return able and untried or standings
 end
 function ____exports.choose(state, standings, want, nowMs, random)
+local ____state_0 = state
+local lineup = ____state_0.lineup
+if #standings > 1 and (lineup and lineup.standings) == standings and isPlain(state, want) then
+return chooseFromLineup(
+state,
+lineup,
+want,
+nowMs,
+random
+)
+end
 local best = nil
 local bestScore = 0
 local own = nil
 local ownScore = 0
 for ____, standing in ipairs(standings) do
 do
-local __continue7
+local __continue8
 repeat
 if not standing.startable then
-__continue7 = true
+__continue8 = true
 break
 end
 if want.ordered == true then
 return standing
 end
-if best ~= nil and isOfLowerRank(standing, best) then
-__continue7 = true
+if best ~= nil and standing.rank > best.rank then
+__continue8 = true
 break
 end
 local score = #standings == 1 and 0 or scoreOf(
@@ -4483,28 +4662,28 @@ want,
 nowMs,
 random
 )
-if standing.source.config.name == want.affinity then
+if want.affinity ~= nil and standing.source.config.name == want.affinity then
 own = standing
 ownScore = score
 end
-if best == nil or isOfLowerRank(best, standing) or isBetter(standing, score, best, bestScore) then
+if best == nil or standing.rank < best.rank or isBetter(standing, score, best, bestScore) then
 best = standing
 bestScore = score
 end
-__continue7 = true
+__continue8 = true
 until true
-if not __continue7 then
+if not __continue8 then
 break
 end
 end
 end
-if own == nil or best == nil or isOfLowerRank(own, best) or best.probe then
+if own == nil or best == nil or own.rank > best.rank or best.probe then
 return best
 end
 return ownScore <= AFFINITY_TOLERANCE * bestScore and own or best
 end
 function ____exports.usualMs(state, source, want, nowMs)
-local isKnown = learnedOutTokens(source.tokens, want.tag or "") ~= nil
+local isKnown = learnedOutTokens(source.sizes.book, want.tag or "") ~= nil
 return isKnown and source.health.tpotMs > 0 and expectedMs(state, source, want, nowMs) or source.health.durationMs
 end
 function ____exports.noteTurn(state, ____bindingPattern0)
@@ -4978,8 +5157,8 @@ local ____exports = {}
 local ____layout_2Ejs = require("layout")
 local LAYOUT_VERSION = ____layout_2Ejs.LAYOUT_VERSION
 ____exports.STATE_KEY = "s" .. tostring(LAYOUT_VERSION)
+____exports.GRANTS_KEY = "g" .. tostring(LAYOUT_VERSION)
 ____exports.LEASES_KEY = "l"
-____exports.GRANTS_KEY = "g"
 ____exports.WORKERS_KEY = "w"
 ____exports.SIZES_KEY = "est"
 ____exports.SCOPE_FIELD = "*"
@@ -4995,60 +5174,7 @@ end,
 local ____lualib = require("lualib_bundle")
 local __TS__ArrayPush = ____lualib.__TS__ArrayPush
 local ____exports = {}
-____exports.LAYOUT_VERSION = 1
-local GATE_FIELDS = 6
-local CUBIC_FIELDS = 3
-local NOISE_FIELDS = 8
-local function addGates(values, g)
-__TS__ArrayPush(
-values,
-g.windowId,
-g.windowRequests,
-g.windowTokens,
-g.requestTatMs,
-g.tokenTatMs,
-g.newestGrant
-)
-end
-local function readGates(g, v, at)
-g.windowId = v[at + 1]
-g.windowRequests = v[at + 1 + 1]
-g.windowTokens = v[at + 2 + 1]
-g.requestTatMs = v[at + 3 + 1]
-g.tokenTatMs = v[at + 4 + 1]
-g.newestGrant = v[at + 5 + 1]
-return at + GATE_FIELDS
-end
-local function readCubic(c, v, at)
-c.wMax = v[at + 1]
-c.cutAtMs = v[at + 1 + 1]
-c.kMs = v[at + 2 + 1]
-return at + CUBIC_FIELDS
-end
-local function addNoise(values, n)
-__TS__ArrayPush(
-values,
-n.vainCuts,
-n.rareCuts,
-n.fullLevel,
-n.attempts,
-n.refusals,
-n.usualGap,
-n.heardAttempts,
-n.heardAtMs
-)
-end
-local function readNoise(n, v, at)
-n.vainCuts = v[at + 1]
-n.rareCuts = v[at + 1 + 1]
-n.fullLevel = v[at + 2 + 1]
-n.attempts = v[at + 3 + 1]
-n.refusals = v[at + 4 + 1]
-n.usualGap = v[at + 5 + 1]
-n.heardAttempts = v[at + 6 + 1]
-n.heardAtMs = v[at + 7 + 1]
-return at + NOISE_FIELDS
-end
+____exports.LAYOUT_VERSION = 2
 function ____exports.flattenSource(source)
 local ____source_0 = source
 local gates = ____source_0.gates
@@ -5058,12 +5184,22 @@ local pacer = ____source_0.pacer
 local gradient = ____source_0.gradient
 local evidence = ____source_0.evidence
 local health = ____source_0.health
-local ____pacer_1 = pacer
-local window = ____pacer_1.window
-local rate = ____pacer_1.rate
-local goodput = ____pacer_1.goodput
+local ____breaker_1 = breaker
+local stretches = ____breaker_1.stretches
+local ____pacer_2 = pacer
+local window = ____pacer_2.window
+local rate = ____pacer_2.rate
+local windowNoise = ____pacer_2.windowNoise
+local rateNoise = ____pacer_2.rateNoise
+local goodput = ____pacer_2.goodput
 local values = {
 ____exports.LAYOUT_VERSION,
+gates.windowId,
+gates.windowRequests,
+gates.windowTokens,
+gates.requestTatMs,
+gates.tokenTatMs,
+gates.newestGrant,
 breaker.state,
 breaker.epoch,
 breaker.openUntilMs,
@@ -5074,19 +5210,35 @@ breaker.dead,
 breaker.deadInARow,
 breaker.probeLease,
 breaker.probesLeft,
+stretches.ids,
+stretches.successes,
+stretches.failures,
 cooldown.coolUntilMs,
 cooldown.limitedInARow,
+cooldown.limitedAtMs,
 cooldown.nextGrantMs,
-pacer.attemptMs,
-pacer.startWindow,
-pacer.rateTatMs,
-pacer.rateToleranceMs,
-pacer.learnedRpm,
-pacer.learnedTpm,
-pacer.firstAdmittedMs,
-pacer.bucket,
-pacer.bucketCount,
-pacer.earlierCount,
+window.wMax,
+window.cutAtMs,
+window.kMs,
+rate.wMax,
+rate.cutAtMs,
+rate.kMs,
+windowNoise.vainCuts,
+windowNoise.rareCuts,
+windowNoise.fullLevel,
+windowNoise.attempts,
+windowNoise.refusals,
+windowNoise.usualGap,
+windowNoise.heardAttempts,
+windowNoise.heardAtMs,
+rateNoise.vainCuts,
+rateNoise.rareCuts,
+rateNoise.fullLevel,
+rateNoise.attempts,
+rateNoise.refusals,
+rateNoise.usualGap,
+rateNoise.heardAttempts,
+rateNoise.heardAtMs,
 goodput.weight,
 goodput.atMs,
 goodput.firstAtMs,
@@ -5094,6 +5246,18 @@ goodput.bestPerS,
 goodput.bestAtMs,
 goodput.granted,
 goodput.refused,
+pacer.attemptMs,
+pacer.startWindow,
+pacer.rateTatMs,
+pacer.rateToleranceMs,
+pacer.learnedRpm,
+pacer.learnedTpm,
+pacer.firstAdmittedMs,
+pacer.admitted,
+pacer.bucket,
+pacer.bucketCount,
+pacer.earlierCount,
+gradient.samples,
 gradient.baseMs,
 gradient.baseAtMs,
 evidence.score,
@@ -5111,117 +5275,104 @@ health.samples,
 health.lastSuccessMs,
 source.reclosedAtMs,
 source.turns,
-source.lastGrant,
-window.wMax,
-window.cutAtMs,
-window.kMs,
-rate.wMax,
-rate.cutAtMs,
-rate.kMs,
-cooldown.limitedAtMs,
-pacer.admitted
+source.lastGrant
 }
-addNoise(values, pacer.windowNoise)
-addNoise(values, pacer.rateNoise)
-addGates(values, gates)
-for ____, bucket in ipairs(breaker.buckets) do
-__TS__ArrayPush(values, bucket.index, bucket.successes, bucket.failures)
-end
-values[#values + 1] = #gradient.samples
-for ____, sample in ipairs(gradient.samples) do
-values[#values + 1] = sample
-end
 if source.lastError ~= nil then
 __TS__ArrayPush(values, source.lastError.code, source.lastError.message)
 end
 return values
 end
-function ____exports.restoreSource(source, v)
-local ____source_2 = source
-local breaker = ____source_2.breaker
-local cooldown = ____source_2.cooldown
-local pacer = ____source_2.pacer
-local gradient = ____source_2.gradient
-local evidence = ____source_2.evidence
-local health = ____source_2.health
-local ____pacer_3 = pacer
-local goodput = ____pacer_3.goodput
-breaker.state = v[2]
-breaker.epoch = v[3]
-breaker.openUntilMs = v[4]
-breaker.trips = v[5]
-breaker.closedAtMs = v[6]
-breaker.consecutiveFailures = v[7]
-breaker.dead = v[8]
-breaker.deadInARow = v[9]
-breaker.probeLease = v[10]
-breaker.probesLeft = v[11]
-cooldown.coolUntilMs = v[12]
-cooldown.limitedInARow = v[13]
-cooldown.nextGrantMs = v[14]
-pacer.attemptMs = v[15]
-pacer.startWindow = v[16]
-pacer.rateTatMs = v[17]
-pacer.rateToleranceMs = v[18]
-pacer.learnedRpm = v[19]
-pacer.learnedTpm = v[20]
-pacer.firstAdmittedMs = v[21]
-pacer.bucket = v[22]
-pacer.bucketCount = v[23]
-pacer.earlierCount = v[24]
-goodput.weight = v[25]
-goodput.atMs = v[26]
-goodput.firstAtMs = v[27]
-goodput.bestPerS = v[28]
-goodput.bestAtMs = v[29]
-goodput.granted = v[30]
-goodput.refused = v[31]
-gradient.baseMs = v[32]
-gradient.baseAtMs = v[33]
-evidence.score = v[34]
-evidence.atMs = v[35]
-evidence.fails = v[36]
-evidence.hangs = v[37]
-health.successes = v[38]
-health.failures = v[39]
-health.atMs = v[40]
-health.ttftMs = v[41]
-health.tpotMs = v[42]
-health.failMs = v[43]
-health.durationMs = v[44]
-health.samples = v[45]
-health.lastSuccessMs = v[46]
-source.reclosedAtMs = v[47]
-source.turns = v[48]
-source.lastGrant = v[49]
-local at = readCubic(pacer.window, v, 49)
-at = readCubic(pacer.rate, v, at)
-cooldown.limitedAtMs = v[at + 1]
-pacer.admitted = v[at + 1 + 1]
-at = readNoise(pacer.windowNoise, v, at + 2)
-at = readNoise(pacer.rateNoise, v, at)
-at = readGates(source.gates, v, at)
-for ____, bucket in ipairs(breaker.buckets) do
-bucket.index = v[at + 1]
-bucket.successes = v[at + 1 + 1]
-bucket.failures = v[at + 2 + 1]
-at = at + 3
-end
-local samples = v[at + 1]
-do
-local n = 1
-while n <= samples do
-local ____gradient_samples_4 = gradient.samples
-____gradient_samples_4[#____gradient_samples_4 + 1] = v[at + n + 1]
-n = n + 1
-end
-end
-at = at + (samples + 1)
-if #v > at then
-source.lastError = {code = v[at + 1], message = v[at + 1 + 1]}
-end
+function ____exports.restoredSource(v)
+return {
+gates = {
+windowId = v[2],
+windowRequests = v[3],
+windowTokens = v[4],
+requestTatMs = v[5],
+tokenTatMs = v[6],
+newestGrant = v[7]
+},
+breaker = {
+state = v[8],
+epoch = v[9],
+openUntilMs = v[10],
+trips = v[11],
+closedAtMs = v[12],
+consecutiveFailures = v[13],
+dead = v[14],
+deadInARow = v[15],
+probeLease = v[16],
+probesLeft = v[17],
+stretches = {ids = v[18], successes = v[19], failures = v[20]}
+},
+cooldown = {coolUntilMs = v[21], limitedInARow = v[22], limitedAtMs = v[23], nextGrantMs = v[24]},
+pacer = {
+window = {wMax = v[25], cutAtMs = v[26], kMs = v[27]},
+rate = {wMax = v[28], cutAtMs = v[29], kMs = v[30]},
+windowNoise = {
+vainCuts = v[31],
+rareCuts = v[32],
+fullLevel = v[33],
+attempts = v[34],
+refusals = v[35],
+usualGap = v[36],
+heardAttempts = v[37],
+heardAtMs = v[38]
+},
+rateNoise = {
+vainCuts = v[39],
+rareCuts = v[40],
+fullLevel = v[41],
+attempts = v[42],
+refusals = v[43],
+usualGap = v[44],
+heardAttempts = v[45],
+heardAtMs = v[46]
+},
+goodput = {
+weight = v[47],
+atMs = v[48],
+firstAtMs = v[49],
+bestPerS = v[50],
+bestAtMs = v[51],
+granted = v[52],
+refused = v[53]
+},
+attemptMs = v[54],
+startWindow = v[55],
+rateTatMs = v[56],
+rateToleranceMs = v[57],
+learnedRpm = v[58],
+learnedTpm = v[59],
+firstAdmittedMs = v[60],
+admitted = v[61],
+bucket = v[62],
+bucketCount = v[63],
+earlierCount = v[64]
+},
+gradient = {samples = v[65], baseMs = v[66], baseAtMs = v[67]},
+evidence = {score = v[68], atMs = v[69], fails = v[70], hangs = v[71]},
+health = {
+successes = v[72],
+failures = v[73],
+atMs = v[74],
+ttftMs = v[75],
+tpotMs = v[76],
+failMs = v[77],
+durationMs = v[78],
+samples = v[79],
+lastSuccessMs = v[80]
+},
+reclosedAtMs = v[81],
+turns = v[82],
+lastGrant = v[83],
+lastError = #v > 83 and ({code = v[84], message = v[85]}) or nil
+}
 end
 function ____exports.flattenScope(state)
+local ____state_3 = state
+local globalGates = ____state_3.globalGates
+local pool = ____state_3.pool
 local values = {
 ____exports.LAYOUT_VERSION,
 state.budgets.retryTokens,
@@ -5232,11 +5383,14 @@ state.meanPromptTokens,
 state.grantsOfUpperClass,
 state.turnFloor,
 state.grantCount,
-state.lastProgressMs
+state.lastProgressMs,
+globalGates.windowId,
+globalGates.windowRequests,
+globalGates.windowTokens,
+globalGates.requestTatMs,
+globalGates.tokenTatMs,
+globalGates.newestGrant
 }
-addGates(values, state.globalGates)
-local ____state_5 = state
-local pool = ____state_5.pool
 if pool ~= nil then
 __TS__ArrayPush(
 values,
@@ -5258,11 +5412,17 @@ state.grantsOfUpperClass = v[7]
 state.turnFloor = v[8]
 state.grantCount = v[9]
 state.lastProgressMs = v[10]
-local at = readGates(state.globalGates, v, 10)
-if #v <= at then
-return
+local ____state_4 = state
+local globalGates = ____state_4.globalGates
+globalGates.windowId = v[11]
+globalGates.windowRequests = v[12]
+globalGates.windowTokens = v[13]
+globalGates.requestTatMs = v[14]
+globalGates.tokenTatMs = v[15]
+globalGates.newestGrant = v[16]
+if #v > 16 then
+state.pool = {measuredAtMs = v[17], ttftMs = v[18], tpotMs = v[19], failShare = v[20]}
 end
-state.pool = {measuredAtMs = v[at + 1], ttftMs = v[at + 1 + 1], tpotMs = v[at + 2 + 1], failShare = v[at + 3 + 1]}
 end
 return ____exports
 end,
@@ -5270,9 +5430,12 @@ end,
 local ____lualib = require("lualib_bundle")
 local __TS__ArrayMap = ____lualib.__TS__ArrayMap
 local __TS__New = ____lualib.__TS__New
+local __TS__ArrayEvery = ____lualib.__TS__ArrayEvery
 local __TS__NumberIsNaN = ____lualib.__TS__NumberIsNaN
 local ____exports = {}
-local dropOtherType, dropFields, unpacked, stateCheck, isPacked, isLike, startsLike, isLease, reviseLeases, SIZE_TYPES
+local dropOtherType, dropFields, unpacked, stateCheck, isPacked, isAlike, isLike, startsLike, reviseLeases, SIZE_TYPES, MOST_MORE
+local ____leases_2Ejs = require("domain.leases")
+local leaseEndMs = ____leases_2Ejs.leaseEndMs
 local ____scope_2Dstate_2Ejs = require("domain.scope-state")
 local newScopeState = ____scope_2Dstate_2Ejs.newScopeState
 local ____common_2Dlimits_2Ejs = require("common-limits")
@@ -5292,9 +5455,13 @@ local ____layout_2Ejs = require("layout")
 local flattenScope = ____layout_2Ejs.flattenScope
 local flattenSource = ____layout_2Ejs.flattenSource
 local LAYOUT_VERSION = ____layout_2Ejs.LAYOUT_VERSION
+local ____lease_2Dlayout_2Ejs = require("lease-layout")
+local LEASE_TYPES = ____lease_2Dlayout_2Ejs.LEASE_TYPES
 local ____lease_2Dstore_2Ejs = require("lease-store")
 local LeaseStore = ____lease_2Dstore_2Ejs.LeaseStore
+local packedLease = ____lease_2Dstore_2Ejs.packedLease
 local score = ____lease_2Dstore_2Ejs.score
+local unpackedLease = ____lease_2Dstore_2Ejs.unpackedLease
 local ____scope_2Dclock_2Ejs = require("scope-clock")
 local scopeClock = ____scope_2Dclock_2Ejs.scopeClock
 local ____size_2Dstore_2Ejs = require("size-store")
@@ -5365,36 +5532,44 @@ end
 if field == SCOPE_FIELD then
 return isPacked(
 values,
-flattenScope(state),
-0
+flattenScope(state)
 )
 end
 local source = state.sources:get(field)
 return source == nil or isPacked(
 values,
-flattenSource(source),
-1
+flattenSource(source)
 )
 end
 end
-function isPacked(values, example, lengths)
+function isPacked(values, example)
 if type(values) ~= "table" then
 return false
 end
 local packed = values
-if packed[1] ~= LAYOUT_VERSION then
+local more = #packed - #example
+if packed[1] ~= LAYOUT_VERSION or more < 0 or more > MOST_MORE then
 return false
 end
 local types = __TS__ArrayMap(
 example,
 function(____, value) return type(value) end
 )
-if not startsLike(packed, types) then
-return false
+return startsLike(packed, types) and __TS__ArrayEvery(
+example,
+function(____, value, at) return isAlike(packed[at + 1], value) end
+)
 end
-local more = lengths == 0 and 0 or packed[#example]
-local rest = #packed - #example - more
-return rest >= 0 and rest <= 4
+function isAlike(value, example)
+if type(example) ~= "table" then
+return true
+end
+local list = value
+local known = example
+return (#known == 0 or #list == #known) and __TS__ArrayEvery(
+list,
+function(____, item) return type(item) == "number" and not __TS__NumberIsNaN(item) end
+)
 end
 function isLike(values, types)
 return type(values) == "table" and startsLike(values, types)
@@ -5412,20 +5587,10 @@ end
 end
 return true
 end
-function isLease(leaseId, lease)
-if type(lease) ~= "table" or type(lease.grant) ~= "table" then
-return false
-end
-local ____lease_2 = lease
-local grant = ____lease_2.grant
-local numbers = {lease.expiresAtMs, lease.startedAtMs, lease.inflight, lease.ttftMs}
-local granted = {grant.epoch, grant.reservedTokens, grant.leaseTtlMs}
-local texts = {grant.source, lease.tag, lease.overdue}
-return grant.leaseId == leaseId and isLike(numbers, {"number", "number", "number", "number"}) and isLike(granted, {"number", "number", "number"}) and isLike(texts, {"string", "string", "string"})
-end
 function reviseLeases(prefix, names, leaseTtlMs, nowMs, ttlMs)
 local all = prefix .. LEASES_KEY
 local grants = prefix .. GRANTS_KEY
+local latest = score(leaseEndMs(nowMs, leaseTtlMs))
 local revised = 0
 for ____, key in ipairs({
 all,
@@ -5434,18 +5599,8 @@ names,
 function(____, name) return prefix .. sourceLeasesKey(name) end
 ))
 }) do
-for ____, leaseId in ipairs(redis.call(
-"ZRANGEBYSCORE",
-key,
-"(" .. score(nowMs + leaseTtlMs),
-"+inf"
-)) do
-redis.call(
-"ZADD",
-key,
-score(nowMs + leaseTtlMs),
-leaseId
-)
+for ____, leaseId in ipairs(redis.call("ZRANGEBYSCORE", key, "(" .. latest, "+inf")) do
+redis.call("ZADD", key, latest, leaseId)
 revised = revised + 1
 end
 end
@@ -5453,16 +5608,23 @@ local stored = redis.call("HGETALL", grants)
 do
 local at = 0
 while at < #stored do
+do
+local __continue47
+repeat
 local leaseId = stored[at + 1]
-local lease = cmsgpack.unpack(stored[at + 1 + 1])
-local latestMs = nowMs + lease.grant.leaseTtlMs
+local lease = unpackedLease(leaseId, stored[at + 1 + 1])
+if lease == nil then
+__continue47 = true
+break
+end
+local latestMs = leaseEndMs(nowMs, lease.grant.leaseTtlMs)
 if lease.expiresAtMs > latestMs then
 lease.expiresAtMs = latestMs
 redis.call(
 "HSET",
 grants,
 leaseId,
-cmsgpack.pack(lease)
+packedLease(lease)
 )
 revised = revised + 1
 end
@@ -5475,6 +5637,12 @@ score(lease.expiresAtMs),
 leaseId
 )
 redis.call("PEXPIRE", key, ttlMs)
+end
+__continue47 = true
+until true
+if not __continue47 then
+break
+end
 end
 at = at + 2
 end
@@ -5527,7 +5695,7 @@ function(_, values) return isLike(values, SIZE_TYPES) end
 )
 dropped = dropped + dropFields(
 prefix .. GRANTS_KEY,
-function(leaseId, lease) return isLease(leaseId, lease) end
+function(_, values) return isLike(values, LEASE_TYPES) end
 )
 return dropped + reviseLeases(
 prefix,
@@ -5544,6 +5712,7 @@ SIZE_TYPES = {
 "number",
 "number"
 }
+MOST_MORE = 4
 return ____exports
 end,
 ["common-limits"] = function(...) 
@@ -5666,16 +5835,118 @@ return true
 end
 return ____exports
 end,
+["lease-layout"] = function(...) 
+local ____exports = {}
+local orNull
+local ____layout_2Ejs = require("layout")
+local LAYOUT_VERSION = ____layout_2Ejs.LAYOUT_VERSION
+function orNull(value)
+local ____temp_1
+if value == false then
+____temp_1 = nil
+else
+____temp_1 = value
+end
+return ____temp_1
+end
+____exports.LEASE_TYPES = {
+"number",
+"string",
+"number",
+"boolean",
+"number",
+"number",
+"number",
+"number",
+"number",
+"number",
+"number",
+"string",
+"boolean",
+"string",
+"table"
+}
+function ____exports.flattenLease(lease)
+local ____lease_0 = lease
+local grant = ____lease_0.grant
+local windowId = grant.windowId or false
+local globalWindowId = lease.globalWindowId or false
+local firstTokenDueMs = grant.firstTokenDueMs or false
+local hedgeAfterMs = grant.hedgeAfterMs or false
+local promptTokens = lease.promptTokens or false
+return {
+LAYOUT_VERSION,
+grant.source,
+grant.epoch,
+grant.probe,
+grant.reservedTokens,
+grant.leaseTtlMs,
+grant.startInMs,
+lease.expiresAtMs,
+lease.startedAtMs,
+lease.inflight,
+lease.ttftMs,
+lease.tag,
+lease.retry,
+lease.overdue,
+grant.passedOver,
+windowId,
+globalWindowId,
+firstTokenDueMs,
+hedgeAfterMs,
+promptTokens
+}
+end
+function ____exports.restoreLease(leaseId, v)
+if v[1] ~= LAYOUT_VERSION then
+return nil
+end
+return {
+grant = {
+leaseId = leaseId,
+source = v[2],
+epoch = v[3],
+probe = v[4],
+reservedTokens = v[5],
+leaseTtlMs = v[6],
+startInMs = v[7],
+passedOver = v[15],
+windowId = orNull(v[16]),
+firstTokenDueMs = orNull(v[18]),
+hedgeAfterMs = orNull(v[19])
+},
+expiresAtMs = v[8],
+startedAtMs = v[9],
+inflight = v[10],
+ttftMs = v[11],
+tag = v[12],
+retry = v[13],
+overdue = v[14],
+globalWindowId = orNull(v[17]),
+promptTokens = orNull(v[20]) or nil
+}
+end
+return ____exports
+end,
 ["lease-store"] = function(...) 
 local ____lualib = require("lualib_bundle")
 local __TS__Class = ____lualib.__TS__Class
 local __TS__ArraySlice = ____lualib.__TS__ArraySlice
 local ____exports = {}
-local inParts, MOST_ARGUMENTS
+local listOf, inParts, MOST_ARGUMENTS
 local ____keys_2Ejs = require("keys")
 local GRANTS_KEY = ____keys_2Ejs.GRANTS_KEY
 local LEASES_KEY = ____keys_2Ejs.LEASES_KEY
 local sourceLeasesKey = ____keys_2Ejs.sourceLeasesKey
+local ____lease_2Dlayout_2Ejs = require("lease-layout")
+local flattenLease = ____lease_2Dlayout_2Ejs.flattenLease
+local restoreLease = ____lease_2Dlayout_2Ejs.restoreLease
+function listOf(lists, name)
+if lists[name] == nil then
+lists[name] = {}
+end
+return lists[name]
+end
 function inParts(list, use)
 if #list == 0 then
 return
@@ -5691,6 +5962,15 @@ use(__TS__ArraySlice(list, from, from + MOST_ARGUMENTS))
 from = from + MOST_ARGUMENTS
 end
 end
+end
+function ____exports.packedLease(lease)
+return cmsgpack.pack(flattenLease(lease))
+end
+function ____exports.unpackedLease(leaseId, packed)
+return restoreLease(
+leaseId,
+cmsgpack.unpack(packed)
+)
 end
 function ____exports.score(moment)
 return string.format("%.17g", moment)
@@ -5805,7 +6085,13 @@ local ____self_reclaimed_1 = self.reclaimed
 ____self_reclaimed_1[#____self_reclaimed_1 + 1] = leaseId
 local packed = redis.call("HGET", self.prefix .. GRANTS_KEY, leaseId)
 self.known[leaseId] = false
-local lease = type(packed) == "string" and cmsgpack.unpack(packed) or nil
+local ____temp_2
+if type(packed) == "string" then
+____temp_2 = ____exports.unpackedLease(leaseId, packed)
+else
+____temp_2 = nil
+end
+local lease = ____temp_2
 if lease == nil then
 __continue22 = true
 break
@@ -5831,12 +6117,7 @@ end
 function LeaseStore.prototype.save(self, ttlMs)
 local all = self.prefix .. LEASES_KEY
 local grants = self.prefix .. GRANTS_KEY
-local gone = {}
-local kept = {}
-local written = {}
-for ____, leaseId in ipairs(self.reclaimed) do
-gone[#gone + 1] = leaseId
-end
+local gone = {unpack(self.reclaimed)}
 if #gone > 0 then
 for ____, source in ipairs(self.sources) do
 redis.call(
@@ -5847,24 +6128,52 @@ ____exports.score(self.nowMs)
 )
 end
 end
-for ____, ____value in ipairs(self.dropped) do
-local grant = ____value.grant
-redis.call("ZREM", self.prefix .. self.sourceKeys[grant.source], grant.leaseId)
+for source in pairs(self.dropped) do
+local key = self.prefix .. self.sourceKeys[source]
+inParts(
+self.dropped[source],
+function(part) return redis.call(
+"ZREM",
+key,
+unpack(part)
+) end
+)
 end
+local kept = {}
+local keptOf = {}
 for leaseId in pairs(self.moved) do
+do
+local __continue35
+repeat
 local lease = self.moved[leaseId]
-local own = self.prefix .. self.sourceKeys[lease.grant.source]
 if self.known[leaseId] == false then
 gone[#gone + 1] = leaseId
-else
+__continue35 = true
+break
+end
 local expiry = ____exports.score(lease.expiresAtMs)
 kept[#kept + 1] = expiry
 kept[#kept + 1] = leaseId
-redis.call("ZADD", own, expiry, leaseId)
-written[own] = true
+local own = listOf(keptOf, lease.grant.source)
+own[#own + 1] = expiry
+own[#own + 1] = leaseId
+__continue35 = true
+until true
+if not __continue35 then
+break
 end
 end
-for key in pairs(written) do
+end
+for source in pairs(keptOf) do
+local key = self.prefix .. self.sourceKeys[source]
+inParts(
+keptOf[source],
+function(part) return redis.call(
+"ZADD",
+key,
+unpack(part)
+) end
+)
 redis.call("PEXPIRE", key, ttlMs)
 end
 inParts(
@@ -5909,23 +6218,23 @@ function LeaseStore.prototype.changedLeases(self)
 local changed = {}
 for leaseId in pairs(self.known) do
 do
-local __continue47
+local __continue46
 repeat
 local lease = self.known[leaseId]
 if lease == false then
-__continue47 = true
+__continue46 = true
 break
 end
-local packed = cmsgpack.pack(lease)
+local packed = ____exports.packedLease(lease)
 if packed == self.packed[leaseId] and self.moved[leaseId] == nil then
-__continue47 = true
+__continue46 = true
 break
 end
 changed[#changed + 1] = leaseId
 changed[#changed + 1] = packed
-__continue47 = true
+__continue46 = true
 until true
-if not __continue47 then
+if not __continue46 then
 break
 end
 end
@@ -5937,8 +6246,11 @@ self.known[leaseId] = false
 if type(packed) ~= "string" then
 return
 end
-local lease = cmsgpack.unpack(packed)
-if lease.expiresAtMs <= self.nowMs or self.sourceKeys[lease.grant.source] == nil then
+local lease = ____exports.unpackedLease(leaseId, packed)
+if lease == nil or lease.expiresAtMs <= self.nowMs then
+return
+end
+if self.sourceKeys[lease.grant.source] == nil then
 return
 end
 self.touched[lease.grant.source] = true
@@ -5947,8 +6259,8 @@ self.packed[leaseId] = packed
 end
 function LeaseStore.prototype.drop(self, lease)
 self.known[lease.grant.leaseId] = false
-local ____self_dropped_2 = self.dropped
-____self_dropped_2[#____self_dropped_2 + 1] = lease
+local ____listOf_result_3 = listOf(self.dropped, lease.grant.source)
+____listOf_result_3[#____listOf_result_3 + 1] = lease.grant.leaseId
 self:move(lease.grant.leaseId, lease)
 self:changeCounts(lease, -1)
 end
@@ -6226,13 +6538,14 @@ local __TS__Iterator = ____lualib.__TS__Iterator
 local __TS__ObjectAssign = ____lualib.__TS__ObjectAssign
 local __TS__ArrayPush = ____lualib.__TS__ArrayPush
 local ____exports = {}
-local readState, restoreKnown, applyLearnedLimits, saveState
+local readState, sourceRecord, unpackedValues, applyLearnedLimits, saveState
 local ____gate_2Ejs = require("domain.gates.gate")
 local gateRules = ____gate_2Ejs.gateRules
 local ____pacer_2Ejs = require("domain.scheduling.pacer")
 local lowerLimit = ____pacer_2Ejs.lowerLimit
 local ____scope_2Dstate_2Ejs = require("domain.scope-state")
 local newScopeState = ____scope_2Dstate_2Ejs.newScopeState
+local newSourceRecord = ____scope_2Dstate_2Ejs.newSourceRecord
 local ____common_2Dlimits_2Ejs = require("common-limits")
 local commonLimits = ____common_2Dlimits_2Ejs.commonLimits
 local ____keys_2Ejs = require("keys")
@@ -6245,8 +6558,8 @@ local ____layout_2Ejs = require("layout")
 local flattenScope = ____layout_2Ejs.flattenScope
 local flattenSource = ____layout_2Ejs.flattenSource
 local LAYOUT_VERSION = ____layout_2Ejs.LAYOUT_VERSION
+local restoredSource = ____layout_2Ejs.restoredSource
 local restoreScope = ____layout_2Ejs.restoreScope
-local restoreSource = ____layout_2Ejs.restoreSource
 local ____lease_2Dstore_2Ejs = require("lease-store")
 local LeaseStore = ____lease_2Dstore_2Ejs.LeaseStore
 local ____scope_2Dclock_2Ejs = require("scope-clock")
@@ -6282,19 +6595,32 @@ end
 end
 return stored
 end
-function restoreKnown(packed, put)
+function sourceRecord(packed, nowMs)
+local ____temp_5
+if packed == nil then
+____temp_5 = nil
+else
+____temp_5 = unpackedValues(packed)
+end
+local values = ____temp_5
+if values ~= nil then
+return restoredSource(values)
+end
+local record = newSourceRecord(nowMs)
+record.breaker.epoch = math.floor(nowMs)
+return record
+end
+function unpackedValues(packed)
 local values = {}
 pcall(function()
 values = cmsgpack.unpack(packed)
 end)
-if type(values) == "table" and values[1] == LAYOUT_VERSION then
-put(values)
-end
+return type(values) == "table" and values[1] == LAYOUT_VERSION and values or nil
 end
 function applyLearnedLimits(source)
-local ____source_4 = source
-local config = ____source_4.config
-local pacer = ____source_4.pacer
+local ____source_6 = source
+local config = ____source_6.config
+local pacer = ____source_6.pacer
 if pacer.learnedRpm == 0 and pacer.learnedTpm == 0 then
 return
 end
@@ -6335,32 +6661,26 @@ local setup = ____commonLimits_result_0.setup
 local changed = ____commonLimits_result_0.changed
 local leases = __TS__New(LeaseStore, prefix, nowMs, names)
 local sizes = __TS__New(SizeStore, prefix)
-local state = newScopeState(
-setup,
-nowMs,
-leases,
-function(model) return sizes:bookOf(model) end
-)
-for ____, ____value in __TS__Iterator(state.sources) do
-local name = ____value[1]
-local source = ____value[2]
+local function recordOf(name)
+local ____sourceRecord_2 = sourceRecord
 local ____clock_isNew_1
 if clock.isNew then
 ____clock_isNew_1 = nil
 else
 ____clock_isNew_1 = stored[name]
 end
-local packed = ____clock_isNew_1
-source.breaker.epoch = math.floor(nowMs)
-if packed ~= nil then
-restoreKnown(
-packed,
-function(values) return restoreSource(source, values) end
-)
+return ____sourceRecord_2(____clock_isNew_1, nowMs)
 end
+local state = newScopeState(
+setup,
+nowMs,
+leases,
+function(model) return sizes:bookOf(model) end,
+recordOf
+)
+for ____, source in __TS__Iterator(state.sources:values()) do
 applyLearnedLimits(source)
-local ____source_2 = source
-local breaker = ____source_2.breaker
+local breaker = source.breaker
 if breaker.probeLease ~= "" and leases:get(breaker.probeLease) == nil then
 breaker.probeLease = ""
 end
@@ -6372,11 +6692,15 @@ else
 ____clock_isNew_3 = stored[SCOPE_FIELD]
 end
 local scope = ____clock_isNew_3
-if scope ~= nil then
-restoreKnown(
-scope,
-function(values) return restoreScope(state, values) end
-)
+local ____temp_4
+if scope == nil then
+____temp_4 = nil
+else
+____temp_4 = unpackedValues(scope)
+end
+local values = ____temp_4
+if values ~= nil then
+restoreScope(state, values)
 end
 local workers = {}
 if setup.scheduling.fairness then
@@ -6485,6 +6809,25 @@ end
 if hasChanged then
 redis.call("PEXPIRE", key, ttlMs)
 end
+end
+return ____exports
+end,
+["sent-batch"] = function(...) 
+local ____exports = {}
+local NONE = {}
+function ____exports.receivedBatch(sent)
+local ____sent_0 = sent
+local candidates = ____sent_0.candidates
+for ____, want in ipairs(sent.wants) do
+want.candidates = candidates[want.candidates + 1]
+if want.failedHere == nil then
+want.failedHere = NONE
+end
+if want.limitedHere == nil then
+want.limitedHere = NONE
+end
+end
+return sent
 end
 return ____exports
 end,

@@ -7,12 +7,11 @@ const STEPS = 64;
 /** 2^(−1/64). */
 const STEP_FACTOR = 0.9892280131939755;
 
-const TABLE: readonly number[] = stepTable();
+/** Of the first steps, as many as were asked for: a script that starts anew each time has no use for most. */
+const TABLE: number[] = [1];
 
-function stepTable(): number[] {
-  const table = [1];
-  for (let step = 1; step <= STEPS; step += 1) table.push(table[step - 1]! * STEP_FACTOR);
-  return table;
+function fillTo(step: number): void {
+  for (let next = TABLE.length; next <= step; next += 1) TABLE.push(TABLE[next - 1]! * STEP_FACTOR);
 }
 
 /** After this many half-lives nothing is left. */
@@ -26,6 +25,7 @@ export function decayFactor(elapsedMs: number, halfLifeMs: number): number {
   const whole = Math.floor(halfLives);
   const position = (halfLives - whole) * STEPS;
   const step = Math.floor(position);
+  if (step + 1 >= TABLE.length) fillTo(step + 1);
   const low = TABLE[step]!;
   let factor = low + (TABLE[step + 1]! - low) * (position - step);
   for (let n = 0; n < whole; n += 1) factor /= 2;

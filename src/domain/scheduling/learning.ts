@@ -49,7 +49,7 @@ function growWindow(state: ScopeState, source: SourceState, lease: Lease, s: Set
 function learnSize(state: ScopeState, source: SourceState, lease: Lease, { inTokens, outTokens }: Settle): void {
   if (!state.scheduling.learnTokens || lease.promptTokens === undefined) return;
   if (inTokens === undefined || outTokens === undefined) return;
-  learnTokens(source.tokens, lease.tag, lease.promptTokens, inTokens, outTokens);
+  learnTokens(source.sizes.book, lease.tag, lease.promptTokens, inTokens, outTokens);
 }
 
 /** Limits told by headers are caps, never more than what is configured; little left is a warning. */

@@ -4,8 +4,9 @@ import { LAYOUT_VERSION } from "./layout.js";
 
 /** Another layout is other state: two versions of the script that run at once must not undo each other's. */
 export const STATE_KEY = `s${LAYOUT_VERSION}`;
+/** Leases themselves; their places in the sorted sets are alike for all versions, so that they count for each other. */
+export const GRANTS_KEY = `g${LAYOUT_VERSION}`;
 export const LEASES_KEY = "l";
-export const GRANTS_KEY = "g";
 export const WORKERS_KEY = "w";
 export const SIZES_KEY = "est";
 /** Field of STATE_KEY for the scope as a whole: no source has this name. */

@@ -1,66 +1,29 @@
-import type { GateRecord } from "../../../domain/gates/gate.js";
-import type { CubicRecord } from "../../../domain/scheduling/cubic.js";
-import type { NoiseRecord } from "../../../domain/scheduling/noise.js";
-import type { ScopeState, SourceState } from "../../../domain/scope-state.js";
+import type { ScopeState, SourceRecord } from "../../../domain/scope-state.js";
 
 /**
  * How state is packed: one list of plain values behind the version of this layout. Each pair of functions names the same
  * fields in the same order; a test fills every field there is and looks for it again, so that no rule can remember something
  * that is lost between two ticks. Spelled out, because this runs for every source in every tick.
  */
-export const LAYOUT_VERSION = 1;
+export const LAYOUT_VERSION = 2;
 
-export type Values = (string | number | boolean)[];
+export type Values = (string | number | boolean | readonly number[])[];
 /** What a list holds where a field of any type is read. */
 // biome-ignore lint/suspicious/noExplicitAny: the types of the fields are the test's to prove.
-type Packed = any[];
+export type Packed = any[];
 
-const GATE_FIELDS = 6;
-const CUBIC_FIELDS = 3;
-const NOISE_FIELDS = 8;
-
-function addGates(values: Values, g: GateRecord): void {
-  values.push(g.windowId, g.windowRequests, g.windowTokens, g.requestTatMs, g.tokenTatMs, g.newestGrant);
-}
-
-function readGates(g: GateRecord, v: Packed, at: number): number {
-  g.windowId = v[at];
-  g.windowRequests = v[at + 1];
-  g.windowTokens = v[at + 2];
-  g.requestTatMs = v[at + 3];
-  g.tokenTatMs = v[at + 4];
-  g.newestGrant = v[at + 5];
-  return at + GATE_FIELDS;
-}
-
-function readCubic(c: CubicRecord, v: Packed, at: number): number {
-  c.wMax = v[at];
-  c.cutAtMs = v[at + 1];
-  c.kMs = v[at + 2];
-  return at + CUBIC_FIELDS;
-}
-
-function addNoise(values: Values, n: NoiseRecord): void {
-  values.push(n.vainCuts, n.rareCuts, n.fullLevel, n.attempts, n.refusals, n.usualGap, n.heardAttempts, n.heardAtMs);
-}
-
-function readNoise(n: NoiseRecord, v: Packed, at: number): number {
-  n.vainCuts = v[at];
-  n.rareCuts = v[at + 1];
-  n.fullLevel = v[at + 2];
-  n.attempts = v[at + 3];
-  n.refusals = v[at + 4];
-  n.usualGap = v[at + 5];
-  n.heardAttempts = v[at + 6];
-  n.heardAtMs = v[at + 7];
-  return at + NOISE_FIELDS;
-}
-
-export function flattenSource(source: SourceState): Values {
+export function flattenSource(source: SourceRecord): Values {
   const { gates, breaker, cooldown, pacer, gradient, evidence, health } = source;
-  const { window, rate, goodput } = pacer;
+  const { stretches } = breaker;
+  const { window, rate, windowNoise, rateNoise, goodput } = pacer;
   const values: Values = [
     LAYOUT_VERSION,
+    gates.windowId,
+    gates.windowRequests,
+    gates.windowTokens,
+    gates.requestTatMs,
+    gates.tokenTatMs,
+    gates.newestGrant,
     breaker.state,
     breaker.epoch,
     breaker.openUntilMs,
@@ -71,19 +34,35 @@ export function flattenSource(source: SourceState): Values {
     breaker.deadInARow,
     breaker.probeLease,
     breaker.probesLeft,
+    stretches.ids,
+    stretches.successes,
+    stretches.failures,
     cooldown.coolUntilMs,
     cooldown.limitedInARow,
+    cooldown.limitedAtMs,
     cooldown.nextGrantMs,
-    pacer.attemptMs,
-    pacer.startWindow,
-    pacer.rateTatMs,
-    pacer.rateToleranceMs,
-    pacer.learnedRpm,
-    pacer.learnedTpm,
-    pacer.firstAdmittedMs,
-    pacer.bucket,
-    pacer.bucketCount,
-    pacer.earlierCount,
+    window.wMax,
+    window.cutAtMs,
+    window.kMs,
+    rate.wMax,
+    rate.cutAtMs,
+    rate.kMs,
+    windowNoise.vainCuts,
+    windowNoise.rareCuts,
+    windowNoise.fullLevel,
+    windowNoise.attempts,
+    windowNoise.refusals,
+    windowNoise.usualGap,
+    windowNoise.heardAttempts,
+    windowNoise.heardAtMs,
+    rateNoise.vainCuts,
+    rateNoise.rareCuts,
+    rateNoise.fullLevel,
+    rateNoise.attempts,
+    rateNoise.refusals,
+    rateNoise.usualGap,
+    rateNoise.heardAttempts,
+    rateNoise.heardAtMs,
     goodput.weight,
     goodput.atMs,
     goodput.firstAtMs,
@@ -91,6 +70,18 @@ export function flattenSource(source: SourceState): Values {
     goodput.bestAtMs,
     goodput.granted,
     goodput.refused,
+    pacer.attemptMs,
+    pacer.startWindow,
+    pacer.rateTatMs,
+    pacer.rateToleranceMs,
+    pacer.learnedRpm,
+    pacer.learnedTpm,
+    pacer.firstAdmittedMs,
+    pacer.admitted,
+    pacer.bucket,
+    pacer.bucketCount,
+    pacer.earlierCount,
+    gradient.samples,
     gradient.baseMs,
     gradient.baseAtMs,
     evidence.score,
@@ -109,97 +100,102 @@ export function flattenSource(source: SourceState): Values {
     source.reclosedAtMs,
     source.turns,
     source.lastGrant,
-    window.wMax,
-    window.cutAtMs,
-    window.kMs,
-    rate.wMax,
-    rate.cutAtMs,
-    rate.kMs,
-    cooldown.limitedAtMs,
-    pacer.admitted,
   ];
-  addNoise(values, pacer.windowNoise);
-  addNoise(values, pacer.rateNoise);
-  addGates(values, gates);
-  for (const bucket of breaker.buckets) values.push(bucket.index, bucket.successes, bucket.failures);
-  values.push(gradient.samples.length);
-  for (const sample of gradient.samples) values.push(sample);
   if (source.lastError !== null) values.push(source.lastError.code, source.lastError.message);
   return values;
 }
 
-export function restoreSource(source: SourceState, v: Packed): void {
-  const { breaker, cooldown, pacer, gradient, evidence, health } = source;
-  const { goodput } = pacer;
-  breaker.state = v[1];
-  breaker.epoch = v[2];
-  breaker.openUntilMs = v[3];
-  breaker.trips = v[4];
-  breaker.closedAtMs = v[5];
-  breaker.consecutiveFailures = v[6];
-  breaker.dead = v[7];
-  breaker.deadInARow = v[8];
-  breaker.probeLease = v[9];
-  breaker.probesLeft = v[10];
-  cooldown.coolUntilMs = v[11];
-  cooldown.limitedInARow = v[12];
-  cooldown.nextGrantMs = v[13];
-  pacer.attemptMs = v[14];
-  pacer.startWindow = v[15];
-  pacer.rateTatMs = v[16];
-  pacer.rateToleranceMs = v[17];
-  pacer.learnedRpm = v[18];
-  pacer.learnedTpm = v[19];
-  pacer.firstAdmittedMs = v[20];
-  pacer.bucket = v[21];
-  pacer.bucketCount = v[22];
-  pacer.earlierCount = v[23];
-  goodput.weight = v[24];
-  goodput.atMs = v[25];
-  goodput.firstAtMs = v[26];
-  goodput.bestPerS = v[27];
-  goodput.bestAtMs = v[28];
-  goodput.granted = v[29];
-  goodput.refused = v[30];
-  gradient.baseMs = v[31];
-  gradient.baseAtMs = v[32];
-  evidence.score = v[33];
-  evidence.atMs = v[34];
-  evidence.fails = v[35];
-  evidence.hangs = v[36];
-  health.successes = v[37];
-  health.failures = v[38];
-  health.atMs = v[39];
-  health.ttftMs = v[40];
-  health.tpotMs = v[41];
-  health.failMs = v[42];
-  health.durationMs = v[43];
-  health.samples = v[44];
-  health.lastSuccessMs = v[45];
-  source.reclosedAtMs = v[46];
-  source.turns = v[47];
-  source.lastGrant = v[48];
-  let at = readCubic(pacer.window, v, 49);
-  at = readCubic(pacer.rate, v, at);
-  cooldown.limitedAtMs = v[at];
-  pacer.admitted = v[at + 1];
-  at = readNoise(pacer.windowNoise, v, at + 2);
-  at = readNoise(pacer.rateNoise, v, at);
-  at = readGates(source.gates, v, at);
-  for (const bucket of breaker.buckets) {
-    bucket.index = v[at];
-    bucket.successes = v[at + 1];
-    bucket.failures = v[at + 2];
-    at += 3;
-  }
-  const samples: number = v[at];
-  for (let n = 1; n <= samples; n += 1) gradient.samples.push(v[at + n]);
-  at += samples + 1;
-  if (v.length > at) source.lastError = { code: v[at], message: v[at + 1] };
+export function restoredSource(v: Packed): SourceRecord {
+  return {
+    gates: {
+      windowId: v[1],
+      windowRequests: v[2],
+      windowTokens: v[3],
+      requestTatMs: v[4],
+      tokenTatMs: v[5],
+      newestGrant: v[6],
+    },
+    breaker: {
+      state: v[7],
+      epoch: v[8],
+      openUntilMs: v[9],
+      trips: v[10],
+      closedAtMs: v[11],
+      consecutiveFailures: v[12],
+      dead: v[13],
+      deadInARow: v[14],
+      probeLease: v[15],
+      probesLeft: v[16],
+      stretches: { ids: v[17], successes: v[18], failures: v[19] },
+    },
+    cooldown: { coolUntilMs: v[20], limitedInARow: v[21], limitedAtMs: v[22], nextGrantMs: v[23] },
+    pacer: {
+      window: { wMax: v[24], cutAtMs: v[25], kMs: v[26] },
+      rate: { wMax: v[27], cutAtMs: v[28], kMs: v[29] },
+      windowNoise: {
+        vainCuts: v[30],
+        rareCuts: v[31],
+        fullLevel: v[32],
+        attempts: v[33],
+        refusals: v[34],
+        usualGap: v[35],
+        heardAttempts: v[36],
+        heardAtMs: v[37],
+      },
+      rateNoise: {
+        vainCuts: v[38],
+        rareCuts: v[39],
+        fullLevel: v[40],
+        attempts: v[41],
+        refusals: v[42],
+        usualGap: v[43],
+        heardAttempts: v[44],
+        heardAtMs: v[45],
+      },
+      goodput: {
+        weight: v[46],
+        atMs: v[47],
+        firstAtMs: v[48],
+        bestPerS: v[49],
+        bestAtMs: v[50],
+        granted: v[51],
+        refused: v[52],
+      },
+      attemptMs: v[53],
+      startWindow: v[54],
+      rateTatMs: v[55],
+      rateToleranceMs: v[56],
+      learnedRpm: v[57],
+      learnedTpm: v[58],
+      firstAdmittedMs: v[59],
+      admitted: v[60],
+      bucket: v[61],
+      bucketCount: v[62],
+      earlierCount: v[63],
+    },
+    gradient: { samples: v[64], baseMs: v[65], baseAtMs: v[66] },
+    evidence: { score: v[67], atMs: v[68], fails: v[69], hangs: v[70] },
+    health: {
+      successes: v[71],
+      failures: v[72],
+      atMs: v[73],
+      ttftMs: v[74],
+      tpotMs: v[75],
+      failMs: v[76],
+      durationMs: v[77],
+      samples: v[78],
+      lastSuccessMs: v[79],
+    },
+    reclosedAtMs: v[80],
+    turns: v[81],
+    lastGrant: v[82],
+    lastError: v.length > 83 ? { code: v[83], message: v[84] } : null,
+  };
 }
 
 /** Of the scope as a whole. Medians stand at the end while they are known: two ticks must not see others so soon. */
 export function flattenScope(state: ScopeState): Values {
+  const { globalGates, pool } = state;
   const values: Values = [
     LAYOUT_VERSION,
     state.budgets.retryTokens,
@@ -211,9 +207,13 @@ export function flattenScope(state: ScopeState): Values {
     state.turnFloor,
     state.grantCount,
     state.lastProgressMs,
+    globalGates.windowId,
+    globalGates.windowRequests,
+    globalGates.windowTokens,
+    globalGates.requestTatMs,
+    globalGates.tokenTatMs,
+    globalGates.newestGrant,
   ];
-  addGates(values, state.globalGates);
-  const { pool } = state;
   // A tick must not see other medians than the last one did.
   if (pool !== null) values.push(pool.measuredAtMs, pool.ttftMs, pool.tpotMs, pool.failShare);
   return values;
@@ -229,7 +229,12 @@ export function restoreScope(state: ScopeState, v: Packed): void {
   state.turnFloor = v[7];
   state.grantCount = v[8];
   state.lastProgressMs = v[9];
-  const at = readGates(state.globalGates, v, 10);
-  if (v.length <= at) return;
-  state.pool = { measuredAtMs: v[at], ttftMs: v[at + 1], tpotMs: v[at + 2], failShare: v[at + 3] };
+  const { globalGates } = state;
+  globalGates.windowId = v[10];
+  globalGates.windowRequests = v[11];
+  globalGates.windowTokens = v[12];
+  globalGates.requestTatMs = v[13];
+  globalGates.tokenTatMs = v[14];
+  globalGates.newestGrant = v[15];
+  if (v.length > 16) state.pool = { measuredAtMs: v[16], ttftMs: v[17], tpotMs: v[18], failShare: v[19] };
 }

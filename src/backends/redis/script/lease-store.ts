@@ -1,5 +1,7 @@
 import type { Lease, LeaseBook } from "../../../domain/leases.js";
 import { GRANTS_KEY, LEASES_KEY, sourceLeasesKey } from "./keys.js";
+import type { Packed } from "./layout.js";
+import { flattenLease, restoreLease } from "./lease-layout.js";
 
 /** Most leases one tick reclaims; the rest are found by the next one. */
 const MOST_RECLAIMED = 256;
@@ -17,7 +19,8 @@ export class LeaseStore implements LeaseBook {
   private readonly counts: Record<string, number> = {};
   private movedCount = 0;
   private readonly reclaimed: string[] = [];
-  private readonly dropped: Lease[] = [];
+  /** By source. */
+  private readonly dropped: Record<string, string[]> = {};
   private readonly sourceKeys: Record<string, string> = {};
   /** Sources a lease of which was looked at, given or taken in this tick. */
   readonly touched: Record<string, boolean> = {};
@@ -94,8 +97,8 @@ export class LeaseStore implements LeaseBook {
       this.reclaimed.push(leaseId);
       const packed = redis.call("HGET", this.prefix + GRANTS_KEY, leaseId);
       this.known[leaseId] = false;
-      const lease = typeof packed === "string" ? (cmsgpack.unpack(packed) as Lease) : undefined;
-      if (lease === undefined) continue;
+      const lease = typeof packed === "string" ? unpackedLease(leaseId, packed) : null;
+      if (lease === null) continue;
       // A process of another configuration may have held permits of sources that are unknown here.
       if (this.sourceKeys[lease.grant.source] !== undefined) this.touched[lease.grant.source] = true;
       onExpired(lease);
@@ -114,32 +117,37 @@ export class LeaseStore implements LeaseBook {
   save(ttlMs: number): void {
     const all = this.prefix + LEASES_KEY;
     const grants = this.prefix + GRANTS_KEY;
-    const gone: string[] = [];
-    const kept: (string | number)[] = [];
-    const written: Record<string, boolean> = {};
-    for (const leaseId of this.reclaimed) gone.push(leaseId);
+    const gone = [...this.reclaimed];
     if (gone.length > 0) {
       for (const source of this.sources) {
         redis.call("ZREMRANGEBYSCORE", this.prefix + this.sourceKeys[source]!, "-inf", score(this.nowMs));
       }
     }
     // First, since an id may come back in the same tick, at another source.
-    for (const { grant } of this.dropped)
-      redis.call("ZREM", this.prefix + this.sourceKeys[grant.source]!, grant.leaseId);
+    for (const source in this.dropped) {
+      const key = this.prefix + this.sourceKeys[source]!;
+      inParts(this.dropped[source]!, (part) => redis.call("ZREM", key, ...part));
+    }
+    const kept: string[] = [];
+    const keptOf: Record<string, string[]> = {};
     for (const leaseId in this.moved) {
       const lease = this.moved[leaseId]!;
-      const own = this.prefix + this.sourceKeys[lease.grant.source]!;
       if (this.known[leaseId] === false) {
         gone.push(leaseId);
-      } else {
-        const expiry = score(lease.expiresAtMs);
-        kept.push(expiry);
-        kept.push(leaseId);
-        redis.call("ZADD", own, expiry, leaseId);
-        written[own] = true;
+        continue;
       }
+      const expiry = score(lease.expiresAtMs);
+      kept.push(expiry);
+      kept.push(leaseId);
+      const own = listOf(keptOf, lease.grant.source);
+      own.push(expiry);
+      own.push(leaseId);
     }
-    for (const key in written) redis.call("PEXPIRE", key, ttlMs);
+    for (const source in keptOf) {
+      const key = this.prefix + this.sourceKeys[source]!;
+      inParts(keptOf[source]!, (part) => redis.call("ZADD", key, ...part));
+      redis.call("PEXPIRE", key, ttlMs);
+    }
     inParts(gone, (part) => {
       redis.call("ZREM", all, ...part);
       redis.call("HDEL", grants, ...part);
@@ -157,7 +165,7 @@ export class LeaseStore implements LeaseBook {
     for (const leaseId in this.known) {
       const lease = this.known[leaseId]!;
       if (lease === false) continue;
-      const packed = cmsgpack.pack(lease);
+      const packed = packedLease(lease);
       if (packed === this.packed[leaseId] && this.moved[leaseId] === undefined) continue;
       changed.push(leaseId);
       changed.push(packed);
@@ -168,8 +176,9 @@ export class LeaseStore implements LeaseBook {
   private keep(leaseId: string, packed: string | false): void {
     this.known[leaseId] = false;
     if (typeof packed !== "string") return;
-    const lease = cmsgpack.unpack(packed) as Lease;
-    if (lease.expiresAtMs <= this.nowMs || this.sourceKeys[lease.grant.source] === undefined) return;
+    const lease = unpackedLease(leaseId, packed);
+    if (lease === null || lease.expiresAtMs <= this.nowMs) return;
+    if (this.sourceKeys[lease.grant.source] === undefined) return;
     this.touched[lease.grant.source] = true;
     this.known[leaseId] = lease;
     this.packed[leaseId] = packed;
@@ -177,7 +186,7 @@ export class LeaseStore implements LeaseBook {
 
   private drop(lease: Lease): void {
     this.known[lease.grant.leaseId] = false;
-    this.dropped.push(lease);
+    listOf(this.dropped, lease.grant.source).push(lease.grant.leaseId);
     this.move(lease.grant.leaseId, lease);
     this.changeCounts(lease, -1);
   }
@@ -228,6 +237,11 @@ export class LeaseStore implements LeaseBook {
   }
 }
 
+function listOf(lists: Record<string, string[]>, name: string): string[] {
+  lists[name] ??= [];
+  return lists[name];
+}
+
 /** Lua hands only some thousand arguments to a function; even, since some lists hold pairs. */
 const MOST_ARGUMENTS = 1_000;
 
@@ -238,6 +252,14 @@ function inParts<T>(list: readonly T[], use: (part: readonly T[]) => void): void
     return;
   }
   for (let from = 0; from < list.length; from += MOST_ARGUMENTS) use(list.slice(from, from + MOST_ARGUMENTS));
+}
+
+export function packedLease(lease: Lease): string {
+  return cmsgpack.pack(flattenLease(lease));
+}
+
+export function unpackedLease(leaseId: string, packed: string): Lease | null {
+  return restoreLease(leaseId, cmsgpack.unpack(packed) as Packed);
 }
 
 /** Every bit of a double. */

@@ -7,6 +7,7 @@ import type { FleetSetup } from "./common-limits.js";
 import { LEASES_KEY } from "./keys.js";
 import { repair } from "./repair.js";
 import { type LoadedScope, loadScope } from "./scope-store.js";
+import { receivedBatch, type SentBatch } from "./sent-batch.js";
 
 /**
  * The script of the governor on Redis. ARGV: what to do, the common beginning of the keys, the configuration, the batch,
@@ -67,7 +68,7 @@ function begin(setup: FleetSetup, server: StoreClock): LoadedScope {
 }
 
 function tick(setup: FleetSetup, server: StoreClock): string {
-  const batch = cjson.decode(input) as TickBatch;
+  const batch = receivedBatch(cjson.decode(input) as SentBatch);
   const { state, leases, clock, save } = begin(setup, server);
   leases.prefetch(leaseIdsOf(batch));
   const { reply, events } = runTick(state, batch, clock);

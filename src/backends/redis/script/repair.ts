@@ -1,5 +1,5 @@
 import type { StoreClock } from "../../../domain/gates/gate.js";
-import type { Lease } from "../../../domain/leases.js";
+import { leaseEndMs } from "../../../domain/leases.js";
 import { newScopeState, type ScopeSetup } from "../../../domain/scope-state.js";
 import { areLimits } from "./common-limits.js";
 import {
@@ -15,7 +15,8 @@ import {
   WORKERS_KEY,
 } from "./keys.js";
 import { flattenScope, flattenSource, LAYOUT_VERSION, type Values } from "./layout.js";
-import { LeaseStore, score } from "./lease-store.js";
+import { LEASE_TYPES } from "./lease-layout.js";
+import { LeaseStore, packedLease, score, unpackedLease } from "./lease-store.js";
 import { scopeClock } from "./scope-clock.js";
 import { SizeStore } from "./size-store.js";
 
@@ -35,7 +36,7 @@ export function repair(prefix: string, setup: ScopeSetup, server: StoreClock, tt
   dropped += dropFields(prefix + STATE_KEY, stateCheck(setup, nowMs, new LeaseStore(prefix, nowMs, names)));
   dropped += dropFields(prefix + WORKERS_KEY, (_, values) => isLike(values, ["number", "boolean", "number", "number"]));
   dropped += dropFields(prefix + SIZES_KEY, (_, values) => isLike(values, SIZE_TYPES));
-  dropped += dropFields(prefix + GRANTS_KEY, (leaseId, lease) => isLease(leaseId, lease as Lease));
+  dropped += dropFields(prefix + GRANTS_KEY, (_, values) => isLike(values, LEASE_TYPES));
   return dropped + reviseLeases(prefix, names, setup.leaseTtlMs, nowMs, ttlMs);
 }
 
@@ -76,22 +77,33 @@ function stateCheck(setup: ScopeSetup, nowMs: number, leases: LeaseStore): (fiel
     if (field === CLOCK_FIELD) return true;
     if (field === LIMITS_ID_FIELD) return isLike(values, ["string", "number"]);
     if (field === LIMITS_FIELD) return areLimits(values);
-    if (field === SCOPE_FIELD) return isPacked(values, flattenScope(state), 0);
+    if (field === SCOPE_FIELD) return isPacked(values, flattenScope(state));
     const source = state.sources.get(field);
-    return source === undefined || isPacked(values, flattenSource(source), 1);
+    return source === undefined || isPacked(values, flattenSource(source));
   };
 }
 
-/** `lengths`: how many of the last fixed values count what follows. */
-function isPacked(values: unknown, example: Values, lengths: number): boolean {
+/** What stands at the end while it is known. */
+const MOST_MORE = 4;
+
+function isPacked(values: unknown, example: Values): boolean {
   if (type(values) !== "table") return false;
   const packed = values as Values;
-  if (packed[0] !== LAYOUT_VERSION) return false;
+  const more = packed.length - example.length;
+  if (packed[0] !== LAYOUT_VERSION || more < 0 || more > MOST_MORE) return false;
   const types = example.map((value) => type(value));
-  if (!startsLike(packed, types)) return false;
-  const more = lengths === 0 ? 0 : (packed[example.length - 1] as number);
-  const rest = packed.length - example.length - more;
-  return rest >= 0 && rest <= 4;
+  return startsLike(packed, types) && example.every((value, at) => isAlike(packed[at]!, value));
+}
+
+/** Of a list: numbers alone, and as many; an empty one may be filled. */
+function isAlike(value: Values[number], example: Values[number]): boolean {
+  if (type(example) !== "table") return true;
+  const list = value as readonly number[];
+  const known = example as readonly number[];
+  return (
+    (known.length === 0 || list.length === known.length) &&
+    list.every((item) => type(item) === "number" && !Number.isNaN(item))
+  );
 }
 
 function isLike(values: unknown, types: readonly string[]): boolean {
@@ -106,20 +118,6 @@ function startsLike(values: Values, types: readonly string[]): boolean {
   return true;
 }
 
-function isLease(leaseId: string, lease: Lease): boolean {
-  if (type(lease) !== "table" || type(lease.grant) !== "table") return false;
-  const { grant } = lease;
-  const numbers = [lease.expiresAtMs, lease.startedAtMs, lease.inflight, lease.ttftMs];
-  const granted = [grant.epoch, grant.reservedTokens, grant.leaseTtlMs];
-  const texts = [grant.source, lease.tag, lease.overdue];
-  return (
-    grant.leaseId === leaseId &&
-    isLike(numbers, ["number", "number", "number", "number"]) &&
-    isLike(granted, ["number", "number", "number"]) &&
-    isLike(texts, ["string", "string", "string"])
-  );
-}
-
 /** No permit ends later than its time to live says, and each is counted in both of its sets. */
 function reviseLeases(
   prefix: string,
@@ -130,22 +128,24 @@ function reviseLeases(
 ): number {
   const all = prefix + LEASES_KEY;
   const grants = prefix + GRANTS_KEY;
+  const latest = score(leaseEndMs(nowMs, leaseTtlMs));
   let revised = 0;
   // Of whom only the place in the line is left.
   for (const key of [all, ...names.map((name) => prefix + sourceLeasesKey(name))]) {
-    for (const leaseId of redis.call("ZRANGEBYSCORE", key, `(${score(nowMs + leaseTtlMs)}`, "+inf") as string[]) {
-      redis.call("ZADD", key, score(nowMs + leaseTtlMs), leaseId);
+    for (const leaseId of redis.call("ZRANGEBYSCORE", key, `(${latest}`, "+inf") as string[]) {
+      redis.call("ZADD", key, latest, leaseId);
       revised += 1;
     }
   }
   const stored = redis.call("HGETALL", grants) as string[];
   for (let at = 0; at < stored.length; at += 2) {
     const leaseId = stored[at]!;
-    const lease = cmsgpack.unpack(stored[at + 1]!) as Lease;
-    const latestMs = nowMs + lease.grant.leaseTtlMs;
+    const lease = unpackedLease(leaseId, stored[at + 1]!);
+    if (lease === null) continue;
+    const latestMs = leaseEndMs(nowMs, lease.grant.leaseTtlMs);
     if (lease.expiresAtMs > latestMs) {
       lease.expiresAtMs = latestMs;
-      redis.call("HSET", grants, leaseId, cmsgpack.pack(lease));
+      redis.call("HSET", grants, leaseId, packedLease(lease));
       revised += 1;
     }
     const own = prefix + sourceLeasesKey(lease.grant.source);

@@ -1,9 +1,15 @@
 import { gateRules, type StoreClock } from "../../../domain/gates/gate.js";
 import { lowerLimit } from "../../../domain/scheduling/pacer.js";
-import { newScopeState, type ScopeState, type SourceState } from "../../../domain/scope-state.js";
+import {
+  newScopeState,
+  newSourceRecord,
+  type ScopeState,
+  type SourceRecord,
+  type SourceState,
+} from "../../../domain/scope-state.js";
 import { commonLimits, type FleetSetup } from "./common-limits.js";
 import { CLOCK_FIELD, LIMITS_FIELD, LIMITS_ID_FIELD, SCOPE_FIELD, STATE_KEY } from "./keys.js";
-import { flattenScope, flattenSource, LAYOUT_VERSION, restoreScope, restoreSource, type Values } from "./layout.js";
+import { flattenScope, flattenSource, LAYOUT_VERSION, type Packed, restoredSource, restoreScope } from "./layout.js";
 import { LeaseStore } from "./lease-store.js";
 import { type ScopeClock, scopeClock } from "./scope-clock.js";
 import { SizeStore } from "./size-store.js";
@@ -26,20 +32,18 @@ export function loadScope(prefix: string, own: FleetSetup, server: StoreClock): 
   const { setup, changed } = commonLimits(own, clock.isNew ? {} : stored, nowMs);
   const leases = new LeaseStore(prefix, nowMs, names);
   const sizes = new SizeStore(prefix);
-  const state = newScopeState(setup, nowMs, leases, (model) => sizes.bookOf(model));
-  for (const [name, source] of state.sources) {
-    // Moments of a clock that nobody knows any more mean nothing.
-    const packed = clock.isNew ? undefined : stored[name];
-    // Epochs count from the moment a source became known: a Redis that was emptied begins none that was there before.
-    source.breaker.epoch = Math.floor(nowMs);
-    if (packed !== undefined) restoreKnown(packed, (values) => restoreSource(source, values));
+  // Moments of a clock that nobody knows any more mean nothing.
+  const recordOf = (name: string) => sourceRecord(clock.isNew ? undefined : stored[name], nowMs);
+  const state = newScopeState(setup, nowMs, leases, (model) => sizes.bookOf(model), recordOf);
+  for (const source of state.sources.values()) {
     applyLearnedLimits(source);
     const { breaker } = source;
     // A probe ends with its lease, whoever took that out: another process may not know the source.
     if (breaker.probeLease !== "" && leases.get(breaker.probeLease) === undefined) breaker.probeLease = "";
   }
   const scope = clock.isNew ? undefined : stored[SCOPE_FIELD];
-  if (scope !== undefined) restoreKnown(scope, (values) => restoreScope(state, values));
+  const values = scope === undefined ? null : unpackedValues(scope);
+  if (values !== null) restoreScope(state, values);
   const workers: Record<string, string> = {};
   if (setup.scheduling.fairness)
     for (const [name, worker] of loadWorkers(prefix, workers)) state.workers.set(name, worker);
@@ -68,12 +72,22 @@ function readState(prefix: string, names: readonly string[]): Record<string, str
   return stored;
 }
 
-function restoreKnown(packed: string, put: (values: Values) => void): void {
-  let values: Values = [];
+function sourceRecord(packed: string | undefined, nowMs: number): SourceRecord {
+  const values = packed === undefined ? null : unpackedValues(packed);
+  if (values !== null) return restoredSource(values);
+  const record = newSourceRecord(nowMs);
+  // Epochs count from the moment a source became known: a Redis that was emptied begins none that was there before.
+  record.breaker.epoch = Math.floor(nowMs);
+  return record;
+}
+
+/** null: another layout, or nothing that can be read. */
+function unpackedValues(packed: string): Packed | null {
+  let values: Packed = [];
   attempt(() => {
-    values = cmsgpack.unpack(packed) as Values;
+    values = cmsgpack.unpack(packed) as Packed;
   });
-  if (type(values) === "table" && values[0] === LAYOUT_VERSION) put(values);
+  return type(values) === "table" && values[0] === LAYOUT_VERSION ? values : null;
 }
 
 /** Limits that headers told are kept with the pacer; the rates follow from them. */
