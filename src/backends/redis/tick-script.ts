@@ -804,6 +804,7 @@ local LEASES_KEY = ____keys_2Ejs.LEASES_KEY
 local ____repair_2Ejs = require("repair")
 local repair = ____repair_2Ejs.repair
 local ____scope_2Dstore_2Ejs = require("scope-store")
+local loadProgress = ____scope_2Dstore_2Ejs.loadProgress
 local loadScope = ____scope_2Dstore_2Ejs.loadScope
 local verb, prefix, configuration, input, moment = unpack(ARGV, 1, 5)
 local KEYS_OUTLIVE_MS = 86400000
@@ -930,19 +931,24 @@ describeScope(state),
 {sources = sources}
 ))
 end
-local function progressAge(setup, server)
-local ____loadScope_result_4 = loadScope(prefix, setup, server)
-local state = ____loadScope_result_4.state
-local clock = ____loadScope_result_4.clock
-return state.lastProgressMs == -math.huge and "" or tostring(clock.nowMs - state.lastProgressMs)
+local function progressAge(server)
+local ____loadProgress_result_4 = loadProgress(prefix, server)
+local lastProgressMs = ____loadProgress_result_4.lastProgressMs
+local nowMs = ____loadProgress_result_4.nowMs
+return lastProgressMs == -math.huge and "" or tostring(nowMs - lastProgressMs)
 end
 local function repaired(setup, server)
 return tostring(repair(prefix, setup, server, KEYS_OUTLIVE_MS))
 end
+local verbs = {tick = tick, snapshot = snapshot, repair = repaired}
+local function answerNow()
 local server = storeClock()
-local setup = cjson.decode(configuration)
-local verbs = {tick = tick, snapshot = snapshot, progress = progressAge, repair = repaired}
-____exports.answer = verbs[verb](setup, server)
+return verb == "progress" and progressAge(server) or verbs[verb](
+cjson.decode(configuration),
+server
+)
+end
+____exports.answer = answerNow()
 return ____exports
 end,
 ["domain.description"] = function(...) 
@@ -4936,6 +4942,9 @@ end
 return ____exports
 end,
 ["keys"] = function(...) 
+local ____lualib = require("lualib_bundle")
+local __TS__Iterator = ____lualib.__TS__Iterator
+local __TS__ArrayMap = ____lualib.__TS__ArrayMap
 local ____exports = {}
 local ____layout_2Ejs = require("layout")
 local LAYOUT_VERSION = ____layout_2Ejs.LAYOUT_VERSION
@@ -4950,6 +4959,22 @@ ____exports.LIMITS_FIELD = "~"
 ____exports.LIMITS_ID_FIELD = "~~"
 function ____exports.sourceLeasesKey(source)
 return (____exports.LEASES_KEY .. ":") .. source
+end
+function ____exports.scopeKeys(prefix, sources)
+local keys = {
+____exports.STATE_KEY,
+____exports.LEASES_KEY,
+____exports.GRANTS_KEY,
+____exports.WORKERS_KEY,
+____exports.SIZES_KEY
+}
+for ____, source in __TS__Iterator(sources) do
+keys[#keys + 1] = ____exports.sourceLeasesKey(source)
+end
+return __TS__ArrayMap(
+keys,
+function(____, name) return prefix .. name end
+)
 end
 return ____exports
 end,
@@ -5208,6 +5233,9 @@ pool.failShare
 end
 return values
 end
+function ____exports.progressOf(v)
+return v[10]
+end
 function ____exports.restoreScope(state, v)
 state.budgets.retryTokens = v[2]
 state.budgets.hedgeTokens = v[3]
@@ -5217,7 +5245,7 @@ state.meanPromptTokens = v[6]
 state.grantsOfUpperClass = v[7]
 state.turnFloor = v[8]
 state.grantCount = v[9]
-state.lastProgressMs = v[10]
+state.lastProgressMs = ____exports.progressOf(v)
 local at = readGates(state.globalGates, v, 10)
 if #v <= at then
 return
@@ -6205,6 +6233,7 @@ local ____layout_2Ejs = require("layout")
 local flattenScope = ____layout_2Ejs.flattenScope
 local flattenSource = ____layout_2Ejs.flattenSource
 local LAYOUT_VERSION = ____layout_2Ejs.LAYOUT_VERSION
+local progressOf = ____layout_2Ejs.progressOf
 local restoreScope = ____layout_2Ejs.restoreScope
 local restoreSource = ____layout_2Ejs.restoreSource
 local ____lease_2Dstore_2Ejs = require("lease-store")
@@ -6216,14 +6245,7 @@ local SizeStore = ____size_2Dstore_2Ejs.SizeStore
 local ____worker_2Dstore_2Ejs = require("worker-store")
 local loadWorkers = ____worker_2Dstore_2Ejs.loadWorkers
 local saveWorkers = ____worker_2Dstore_2Ejs.saveWorkers
-function readState(prefix, names)
-local fields = {
-CLOCK_FIELD,
-LIMITS_ID_FIELD,
-LIMITS_FIELD,
-SCOPE_FIELD,
-unpack(names)
-}
+function readState(prefix, fields)
 local values = redis.call(
 "HMGET",
 prefix .. STATE_KEY,
@@ -6252,9 +6274,9 @@ put(values)
 end
 end
 function applyLearnedLimits(source)
-local ____source_4 = source
-local config = ____source_4.config
-local pacer = ____source_4.pacer
+local ____source_6 = source
+local config = ____source_6.config
+local pacer = ____source_6.pacer
 if pacer.learnedRpm == 0 and pacer.learnedTpm == 0 then
 return
 end
@@ -6287,7 +6309,16 @@ local names = __TS__ArrayMap(
 own.sources,
 function(____, source) return source.name end
 )
-local stored = readState(prefix, names)
+local stored = readState(
+prefix,
+{
+CLOCK_FIELD,
+LIMITS_ID_FIELD,
+LIMITS_FIELD,
+SCOPE_FIELD,
+unpack(names)
+}
+)
 local clock = scopeClock(server, stored[CLOCK_FIELD])
 local nowMs = clock.nowMs
 local ____commonLimits_result_0 = commonLimits(own, clock.isNew and ({}) or stored, nowMs)
@@ -6371,6 +6402,29 @@ saveWorkers(prefix, state.workers, workers, ttlMs)
 end
 end
 }
+end
+function ____exports.loadProgress(prefix, server)
+local stored = readState(prefix, {CLOCK_FIELD, SCOPE_FIELD})
+local ____scopeClock_result_4 = scopeClock(server, stored[CLOCK_FIELD])
+local nowMs = ____scopeClock_result_4.nowMs
+local isNew = ____scopeClock_result_4.isNew
+local lastProgressMs = -math.huge
+local ____isNew_5
+if isNew then
+____isNew_5 = nil
+else
+____isNew_5 = stored[SCOPE_FIELD]
+end
+local scope = ____isNew_5
+if scope ~= nil then
+restoreKnown(
+scope,
+function(values)
+lastProgressMs = progressOf(values)
+end
+)
+end
+return {lastProgressMs = lastProgressMs, nowMs = nowMs}
 end
 return ____exports
 end,

@@ -148,6 +148,7 @@ function reviseLeases(
       redis.call("HSET", grants, leaseId, cmsgpack.pack(lease));
       revised += 1;
     }
+    // Of a source that is unknown here it is the one key that nobody could declare (ADR 0064).
     const own = prefix + sourceLeasesKey(lease.grant.source);
     for (const key of [all, own]) {
       redis.call("ZADD", key, score(lease.expiresAtMs), leaseId);

@@ -3,7 +3,15 @@ import { lowerLimit } from "../../../domain/scheduling/pacer.js";
 import { newScopeState, type ScopeState, type SourceState } from "../../../domain/scope-state.js";
 import { commonLimits, type FleetSetup } from "./common-limits.js";
 import { CLOCK_FIELD, LIMITS_FIELD, LIMITS_ID_FIELD, SCOPE_FIELD, STATE_KEY } from "./keys.js";
-import { flattenScope, flattenSource, LAYOUT_VERSION, restoreScope, restoreSource, type Values } from "./layout.js";
+import {
+  flattenScope,
+  flattenSource,
+  LAYOUT_VERSION,
+  progressOf,
+  restoreScope,
+  restoreSource,
+  type Values,
+} from "./layout.js";
 import { LeaseStore } from "./lease-store.js";
 import { type ScopeClock, scopeClock } from "./scope-clock.js";
 import { SizeStore } from "./size-store.js";
@@ -20,7 +28,7 @@ export interface LoadedScope {
 /** Reads everything a tick may look at. What another version, or somebody else, has written counts as never written. */
 export function loadScope(prefix: string, own: FleetSetup, server: StoreClock): LoadedScope {
   const names = own.sources.map((source) => source.name);
-  const stored = readState(prefix, names);
+  const stored = readState(prefix, [CLOCK_FIELD, LIMITS_ID_FIELD, LIMITS_FIELD, SCOPE_FIELD, ...names]);
   const clock = scopeClock(server, stored[CLOCK_FIELD]);
   const { nowMs } = clock;
   const { setup, changed } = commonLimits(own, clock.isNew ? {} : stored, nowMs);
@@ -57,8 +65,21 @@ export function loadScope(prefix: string, own: FleetSetup, server: StoreClock): 
   };
 }
 
-function readState(prefix: string, names: readonly string[]): Record<string, string> {
-  const fields = [CLOCK_FIELD, LIMITS_ID_FIELD, LIMITS_FIELD, SCOPE_FIELD, ...names];
+/** When the scope last made progress, without all that a tick looks at: those who wait in vain ask for it. */
+export function loadProgress(prefix: string, server: StoreClock): { lastProgressMs: number; nowMs: number } {
+  const stored = readState(prefix, [CLOCK_FIELD, SCOPE_FIELD]);
+  const { nowMs, isNew } = scopeClock(server, stored[CLOCK_FIELD]);
+  let lastProgressMs = Number.NEGATIVE_INFINITY;
+  const scope = isNew ? undefined : stored[SCOPE_FIELD];
+  if (scope !== undefined) {
+    restoreKnown(scope, (values) => {
+      lastProgressMs = progressOf(values);
+    });
+  }
+  return { lastProgressMs, nowMs };
+}
+
+function readState(prefix: string, fields: readonly string[]): Record<string, string> {
   const values = redis.call("HMGET", prefix + STATE_KEY, ...fields) as (string | false)[];
   const stored: Record<string, string> = {};
   for (let n = 0; n < fields.length; n += 1) {
