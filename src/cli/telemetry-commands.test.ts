@@ -256,17 +256,28 @@ describe("trace", () => {
   test("what a call waited for, and beside which attempt another one was sent, stand in words", async () => {
     const routes = [
       [{ source: "*", reason: "fairness", waitMs: 3_200 }],
+      [
+        { source: "*", reason: "concurrency", waitMs: 3_000 },
+        { source: "*", reason: "backend", waitMs: 5_000 },
+      ],
       [{ source: "acme_2", reason: "hedged", waitMs: 1_500 }],
-      [{ source: "*", reason: "rpm", waitMs: 400 }],
+      [
+        { source: "*", reason: "rpm", waitMs: 400 },
+        { source: "*", reason: "backend", waitMs: 0 },
+      ],
     ];
     const rows = routes.map((route, index) =>
-      sampleRecord(30 + index, { sessionId: "w", attempt: index < 2 ? index + 1 : null, route: JSON.stringify(route) }),
+      sampleRecord(30 + index, { sessionId: "w", attempt: index < 3 ? index + 1 : null, route: JSON.stringify(route) }),
     );
     const path = await storeWith(...rows);
     const { text } = await run(["trace", "w", "--db", path]);
     expect(text).toContain("   waited 3.2 s for its turn, or the scope's retries\n");
     expect(text).toContain("   sent beside acme_2, which showed no token for 1.5 s\n");
-    expect(text).toContain("   was waiting for requests per minute\n");
+    expect(text).toContain(
+      "   waited 3.0 s for no free place\n     waited 5.0 s for the store of the limits (Redis) to answer\n",
+    );
+    expect(text).toContain("   waited 400 ms for requests per minute\n");
+    expect(text).toContain("   was waiting for the store of the limits (Redis) to answer\n");
   });
 
   test("a source that was tried in the call is not said to be passed over", async () => {

@@ -141,12 +141,12 @@ function passedText({ source, reason }: PassedOver, tried: ReadonlySet<string | 
 }
 
 /** `*` is the scope: what the call as a whole waited for. */
-function routeText(passed: PassedOver, attempt: TracedAttempt, tried: ReadonlySet<string | null>): string {
+function routeText(passed: PassedOver, tried: ReadonlySet<string | null>): string {
   const { source, reason, waitMs } = passed;
   const length = formatDuration(waitMs);
   if (source === "*") {
     const what = oneLine(reasonWords(reason));
-    return attempt.attempt === null ? `was waiting for ${what}` : `waited ${length} for ${what}`;
+    return waitMs > 0 ? `waited ${length} for ${what}` : `was waiting for ${what}`;
   }
   if (reason === "hedged") return `sent beside ${oneLine(source)}, which showed no token for ${length}`;
   return `${passedText(passed, tried)}${waitMs > 0 ? `, ${length} more` : ""}`;
@@ -162,7 +162,7 @@ function drawAttempt(
   const number = attempt.attempt === null ? "–" : `${attempt.attempt}.`;
   const source = attempt.sourceName === null ? "" : `${oneLine(attempt.sourceName)}${modelText(attempt)}  `;
   push(drawing, `${indent}${number} ${source}${coloured(attempt.outcome, style)}${timesOf(attempt)}`);
-  for (const passed of attempt.route) push(drawing, style.dim(`${indent}   ${routeText(passed, attempt, tried)}`));
+  for (const passed of attempt.route) push(drawing, style.dim(`${indent}   ${routeText(passed, tried)}`));
   if (attempt.sharedWith !== null) {
     push(drawing, style.dim(`${indent}   shared the attempts of call ${oneLine(attempt.sharedWith)}`));
   }

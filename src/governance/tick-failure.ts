@@ -61,8 +61,9 @@ function wantFailed(desk: Desk, entry: QueueEntry, error: unknown): void {
   const failure = admissionError("tick", error, options.governor.scope, sourceName);
   const isAsking = waiters.isAsking(entry);
   const mayWait = isAsking && !SourceNotConfiguredError.isInstance(failure);
-  if (mayWait && waiters.hasGrace(entry, options.runtime.now())) {
-    pause(queue, entry);
+  const nowMs = options.runtime.now();
+  if (mayWait && waiters.hasGrace(entry, nowMs)) {
+    pause(queue, entry, nowMs);
     desk.retry.later(error);
     return;
   }
