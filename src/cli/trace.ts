@@ -5,7 +5,7 @@ import { type Trace, type TracedCall, traceOf, walkCalls } from "../telemetry/tr
 import { type PassedOver, type TracedAttempt, type TracedCost, tracedCost } from "../telemetry/traced-attempt.js";
 import { CONFIG_OPTION, ENV_OPTION } from "./arguments.js";
 import { CliError } from "./failure.js";
-import { formatCount, formatDuration, formatMoney, plural } from "./format.js";
+import { formatDuration, formatMoney, plural } from "./format.js";
 import { unreadableText } from "./report.js";
 import { reasonWords } from "./status-words.js";
 import { DB_OPTION, type TelemetryFlags, telemetryFile } from "./telemetry-file.js";
@@ -180,7 +180,7 @@ function timesOf({ latencyMs, ttftMs, waitedMs, tokens, cost, statusCode }: Trac
     latencyMs === null ? "" : formatDuration(latencyMs),
     ttftMs === null ? "" : `first token ${formatDuration(ttftMs)}`,
     waitedMs === null || waitedMs < 1 ? "" : `waited ${formatDuration(waitedMs)}`,
-    tokens === 0 ? "" : `${formatCount(tokens)} tokens`,
+    tokens === 0 ? "" : plural(tokens, "token"),
     cost === null || cost === 0 ? "" : formatMoney(cost),
   ].filter((part) => part !== "");
   return parts.length === 0 ? "" : `  ${parts.join(", ")}`;

@@ -1,3 +1,4 @@
+import { countOf } from "../domain/count-of.js";
 import { SourceNotConfiguredError } from "../errors.js";
 import { accountCount, giveBack, type TakenAccounts } from "./accounting-queue.js";
 import { admissionError } from "./backend-errors.js";
@@ -42,7 +43,7 @@ function accountsFailed(desk: Desk, error: unknown, accounts: TakenAccounts): vo
   const dropped = giveBack(desk.accounts, accounts, runtime.now(), leaseTtlMs);
   if (dropped > 0) {
     const text = "accounting was dropped: its leases ended before the governor could be told";
-    warnOf(desk, "accounting_dropped", `${text} (${dropped} entries)`);
+    warnOf(desk, "accounting_dropped", `${text} (${countOf(dropped, "entry", "entries")})`);
   }
   desk.accounts.isolating = true;
   desk.retry.later(error);
