@@ -11,12 +11,6 @@ export const NO_WAITS: readonly Wait[] = [];
 /** The governor itself did not answer. */
 export const BACKEND = "backend";
 
-interface Total {
-  ms: number;
-  /** When it was last the reason: what a call waited for at the end stands last. */
-  untilMs: number;
-}
-
 /**
  * What calls of a kind wait for, over time: of all that stand behind a refused head only the head is asked again, so what
  * one of them waited for is what its kind did. Sums, so that a queue that is never empty keeps no history.
@@ -25,7 +19,8 @@ export interface WaitLog {
   /** null = nobody was told yet. */
   reason: string | null;
   sinceMs: number;
-  readonly totals: Map<string, Total>;
+  /** Milliseconds of each; what was the reason last stands last. */
+  readonly totals: Map<string, number>;
 }
 
 export function newWaitLog(): WaitLog {
@@ -43,8 +38,9 @@ function addUp(log: WaitLog, nowMs: number): void {
   const { reason, sinceMs, totals } = log;
   log.sinceMs = nowMs;
   if (reason === null) return;
-  const ms = (totals.get(reason)?.ms ?? 0) + nowMs - sinceMs;
-  totals.set(reason, { ms, untilMs: nowMs });
+  const totalMs = (totals.get(reason) ?? 0) + nowMs - sinceMs;
+  totals.delete(reason);
+  totals.set(reason, totalMs);
 }
 
 /** How far the sums are when a call begins to wait. */
@@ -55,18 +51,13 @@ const AT_NOTHING: WaitMark = new Map();
 export function markWait(log: WaitLog, nowMs: number): WaitMark {
   addUp(log, nowMs);
   if (log.totals.size === 0) return AT_NOTHING;
-  return new Map([...log.totals].map(([reason, { ms }]) => [reason, ms]));
+  return new Map(log.totals);
 }
 
 export function waitsSince(log: WaitLog, mark: WaitMark, nowMs: number): readonly Wait[] {
   addUp(log, nowMs);
-  const waits = [...log.totals].map(([reason, { ms, untilMs }]) => ({
-    reason,
-    waitMs: ms - (mark.get(reason) ?? 0),
-    untilMs,
-  }));
-  const own = waits.filter(({ reason, waitMs }) => waitMs > 0 || reason === log.reason);
-  return own.sort((a, b) => a.untilMs - b.untilMs).map(({ reason, waitMs }) => ({ reason, waitMs }));
+  const waits = [...log.totals].map(([reason, totalMs]) => ({ reason, waitMs: totalMs - (mark.get(reason) ?? 0) }));
+  return waits.filter(({ reason, waitMs }) => waitMs > 0 || reason === log.reason);
 }
 
 /** The waits of a call that asked twice for one attempt. */

@@ -7,6 +7,7 @@ import { RedisConnection, type RedisConnectionOptions, redisScript } from "./con
 import { classifyRedisError, governanceError, type RedisFailure, type RedisFailureKind } from "./failure.js";
 import { checkLeaseTtl, type GovernedScope, type GovernedSettings, governedScope } from "./governed-scope.js";
 import { batchText, readSources, readTickAnswer } from "./governor-messages.js";
+import { dangersOf } from "./health.js";
 import { createNews, type News } from "./news.js";
 import { scopeKeys } from "./script/keys.js";
 import { TICK_SCRIPT } from "./tick-script.js";
@@ -110,6 +111,11 @@ export class RedisGovernor implements Governor {
   async progressAgeMs(): Promise<number> {
     const age = await this.#run("progress", "");
     return age === "" ? Infinity : Number(age);
+  }
+
+  /** An evicting `maxmemory-policy`. Nothing where Redis doesn't say. */
+  dangers(): Promise<readonly string[]> {
+    return dangersOf(this.#connection);
   }
 
   async close(): Promise<void> {
