@@ -720,6 +720,33 @@ end
 return len
 end
 
+local function __TS__ArrayIsArray(value)
+return type(value) == "table" and (value[1] ~= nil or next(value) == nil)
+end
+
+local function __TS__ArrayConcat(self, ...)
+local items = {...}
+local result = {}
+local len = 0
+for i = 1, #self do
+len = len + 1
+result[len] = self[i]
+end
+for i = 1, #items do
+local item = items[i]
+if __TS__ArrayIsArray(item) then
+for j = 1, #item do
+len = len + 1
+result[len] = item[j]
+end
+else
+len = len + 1
+result[len] = item
+end
+end
+return result
+end
+
 local function __TS__NumberIsNaN(value)
 return value ~= value
 end
@@ -781,6 +808,7 @@ __TS__ArraySome = __TS__ArraySome,
 __TS__ArrayFindIndex = __TS__ArrayFindIndex,
 __TS__ArrayFind = __TS__ArrayFind,
 __TS__ArrayPush = __TS__ArrayPush,
+__TS__ArrayConcat = __TS__ArrayConcat,
 __TS__NumberIsNaN = __TS__NumberIsNaN,
 __TS__Class = __TS__Class,
 __TS__ArraySlice = __TS__ArraySlice
@@ -5257,6 +5285,7 @@ end,
 ["repair"] = function(...) 
 local ____lualib = require("lualib_bundle")
 local __TS__ArrayMap = ____lualib.__TS__ArrayMap
+local __TS__ArrayConcat = ____lualib.__TS__ArrayConcat
 local __TS__New = ____lualib.__TS__New
 local __TS__NumberIsNaN = ____lualib.__TS__NumberIsNaN
 local ____exports = {}
@@ -5415,13 +5444,13 @@ function reviseLeases(prefix, names, leaseTtlMs, nowMs, ttlMs)
 local all = prefix .. LEASES_KEY
 local grants = prefix .. GRANTS_KEY
 local revised = 0
-for ____, key in ipairs({
-all,
-unpack(__TS__ArrayMap(
+for ____, key in ipairs(__TS__ArrayConcat(
+{all},
+__TS__ArrayMap(
 names,
 function(____, name) return prefix .. sourceLeasesKey(name) end
-))
-}) do
+)
+)) do
 for ____, leaseId in ipairs(redis.call(
 "ZRANGEBYSCORE",
 key,
@@ -5482,13 +5511,13 @@ local dropped = 0
 for ____, key in ipairs({STATE_KEY, GRANTS_KEY, WORKERS_KEY, SIZES_KEY}) do
 dropped = dropped + dropOtherType(prefix .. key, "hash")
 end
-for ____, key in ipairs({
-LEASES_KEY,
-unpack(__TS__ArrayMap(
+for ____, key in ipairs(__TS__ArrayConcat(
+{LEASES_KEY},
+__TS__ArrayMap(
 names,
 function(____, name) return sourceLeasesKey(name) end
-))
-}) do
+)
+)) do
 dropped = dropped + dropOtherType(prefix .. key, "zset")
 end
 local clock = redis.call("HGET", prefix .. STATE_KEY, CLOCK_FIELD)
@@ -5659,12 +5688,12 @@ local ____lualib = require("lualib_bundle")
 local __TS__Class = ____lualib.__TS__Class
 local __TS__ArraySlice = ____lualib.__TS__ArraySlice
 local ____exports = {}
-local inParts, MOST_ARGUMENTS
+local MOST_ARGUMENTS
 local ____keys_2Ejs = require("keys")
 local GRANTS_KEY = ____keys_2Ejs.GRANTS_KEY
 local LEASES_KEY = ____keys_2Ejs.LEASES_KEY
 local sourceLeasesKey = ____keys_2Ejs.sourceLeasesKey
-function inParts(list, use)
+function ____exports.inParts(list, use)
 if #list == 0 then
 return
 end
@@ -5705,7 +5734,7 @@ self.sourceKeys[source] = sourceLeasesKey(source)
 end
 end
 function LeaseStore.prototype.prefetch(self, leaseIds)
-inParts(
+____exports.inParts(
 leaseIds,
 function(part)
 local found = redis.call(
@@ -5855,7 +5884,7 @@ end
 for key in pairs(written) do
 redis.call("PEXPIRE", key, ttlMs)
 end
-inParts(
+____exports.inParts(
 gone,
 function(part)
 redis.call(
@@ -5870,7 +5899,7 @@ unpack(part)
 )
 end
 )
-inParts(
+____exports.inParts(
 kept,
 function(part) return redis.call(
 "ZADD",
@@ -5879,7 +5908,7 @@ unpack(part)
 ) end
 )
 local changed = self:changedLeases()
-inParts(
+____exports.inParts(
 changed,
 function(part) return redis.call(
 "HSET",
@@ -6209,12 +6238,13 @@ end,
 ["scope-store"] = function(...) 
 local ____lualib = require("lualib_bundle")
 local __TS__ArrayMap = ____lualib.__TS__ArrayMap
+local __TS__ArrayConcat = ____lualib.__TS__ArrayConcat
 local __TS__New = ____lualib.__TS__New
 local __TS__Iterator = ____lualib.__TS__Iterator
 local __TS__ObjectAssign = ____lualib.__TS__ObjectAssign
 local __TS__ArrayPush = ____lualib.__TS__ArrayPush
 local ____exports = {}
-local readState, restoreKnown, applyLearnedLimits, saveState
+local readState, restoreKnown, applyLearnedLimits, saveState, SCOPE_FIELDS
 local ____gate_2Ejs = require("domain.gates.gate")
 local gateRules = ____gate_2Ejs.gateRules
 local ____pacer_2Ejs = require("domain.scheduling.pacer")
@@ -6237,6 +6267,7 @@ local progressOf = ____layout_2Ejs.progressOf
 local restoreScope = ____layout_2Ejs.restoreScope
 local restoreSource = ____layout_2Ejs.restoreSource
 local ____lease_2Dstore_2Ejs = require("lease-store")
+local inParts = ____lease_2Dstore_2Ejs.inParts
 local LeaseStore = ____lease_2Dstore_2Ejs.LeaseStore
 local ____scope_2Dclock_2Ejs = require("scope-clock")
 local scopeClock = ____scope_2Dclock_2Ejs.scopeClock
@@ -6246,22 +6277,27 @@ local ____worker_2Dstore_2Ejs = require("worker-store")
 local loadWorkers = ____worker_2Dstore_2Ejs.loadWorkers
 local saveWorkers = ____worker_2Dstore_2Ejs.saveWorkers
 function readState(prefix, fields)
+local stored = {}
+inParts(
+fields,
+function(part)
 local values = redis.call(
 "HMGET",
 prefix .. STATE_KEY,
-unpack(fields)
+unpack(part)
 )
-local stored = {}
 do
 local n = 0
-while n < #fields do
+while n < #part do
 local value = values[n + 1]
 if type(value) == "string" then
-stored[fields[n + 1]] = value
+stored[part[n + 1]] = value
 end
 n = n + 1
 end
 end
+end
+)
 return stored
 end
 function restoreKnown(packed, put)
@@ -6311,13 +6347,7 @@ function(____, source) return source.name end
 )
 local stored = readState(
 prefix,
-{
-CLOCK_FIELD,
-LIMITS_ID_FIELD,
-LIMITS_FIELD,
-SCOPE_FIELD,
-unpack(names)
-}
+__TS__ArrayConcat(SCOPE_FIELDS, names)
 )
 local clock = scopeClock(server, stored[CLOCK_FIELD])
 local nowMs = clock.nowMs
@@ -6403,6 +6433,7 @@ end
 end
 }
 end
+SCOPE_FIELDS = {CLOCK_FIELD, LIMITS_ID_FIELD, LIMITS_FIELD, SCOPE_FIELD}
 function ____exports.loadProgress(prefix, server)
 local stored = readState(prefix, {CLOCK_FIELD, SCOPE_FIELD})
 local ____scopeClock_result_4 = scopeClock(server, stored[CLOCK_FIELD])

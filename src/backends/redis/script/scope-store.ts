@@ -12,7 +12,7 @@ import {
   restoreSource,
   type Values,
 } from "./layout.js";
-import { LeaseStore } from "./lease-store.js";
+import { inParts, LeaseStore } from "./lease-store.js";
 import { type ScopeClock, scopeClock } from "./scope-clock.js";
 import { SizeStore } from "./size-store.js";
 import { loadWorkers, saveWorkers } from "./worker-store.js";
@@ -28,7 +28,8 @@ export interface LoadedScope {
 /** Reads everything a tick may look at. What another version, or somebody else, has written counts as never written. */
 export function loadScope(prefix: string, own: FleetSetup, server: StoreClock): LoadedScope {
   const names = own.sources.map((source) => source.name);
-  const stored = readState(prefix, [CLOCK_FIELD, LIMITS_ID_FIELD, LIMITS_FIELD, SCOPE_FIELD, ...names]);
+  // Not spread: Lua hands only some thousand values on at once.
+  const stored = readState(prefix, SCOPE_FIELDS.concat(names));
   const clock = scopeClock(server, stored[CLOCK_FIELD]);
   const { nowMs } = clock;
   const { setup, changed } = commonLimits(own, clock.isNew ? {} : stored, nowMs);
@@ -65,6 +66,8 @@ export function loadScope(prefix: string, own: FleetSetup, server: StoreClock): 
   };
 }
 
+const SCOPE_FIELDS: string[] = [CLOCK_FIELD, LIMITS_ID_FIELD, LIMITS_FIELD, SCOPE_FIELD];
+
 /** When the scope last made progress, without all that a tick looks at: those who wait in vain ask for it. */
 export function loadProgress(prefix: string, server: StoreClock): { lastProgressMs: number; nowMs: number } {
   const stored = readState(prefix, [CLOCK_FIELD, SCOPE_FIELD]);
@@ -80,12 +83,14 @@ export function loadProgress(prefix: string, server: StoreClock): { lastProgress
 }
 
 function readState(prefix: string, fields: readonly string[]): Record<string, string> {
-  const values = redis.call("HMGET", prefix + STATE_KEY, ...fields) as (string | false)[];
   const stored: Record<string, string> = {};
-  for (let n = 0; n < fields.length; n += 1) {
-    const value = values[n];
-    if (typeof value === "string") stored[fields[n]!] = value;
-  }
+  inParts(fields, (part) => {
+    const values = redis.call("HMGET", prefix + STATE_KEY, ...part) as (string | false)[];
+    for (let n = 0; n < part.length; n += 1) {
+      const value = values[n];
+      if (typeof value === "string") stored[part[n]!] = value;
+    }
+  });
   return stored;
 }
 
