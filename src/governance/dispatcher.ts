@@ -276,9 +276,7 @@ export class Dispatcher {
     const desk = this.#desk;
     desk.retry.succeeded();
     if (sentMs !== null) this.#storeCheck.answered(sentMs);
-    if (accounts !== NO_ACCOUNTS) {
-      this.#leasesLost += countLostLeases(desk, reply, accounts, sentMs);
-    }
+    if (accounts !== NO_ACCOUNTS) this.#leasesLost += countLostLeases(desk, reply, accounts, sentMs);
     if (wants.length === 0) return;
     desk.waiters.answered();
     answerWants(desk, reply, wants, sentMs);
