@@ -239,7 +239,12 @@ function statusFor(
   });
 }
 
-const limitsOf = ({ maxConcurrency, rpm, tpm }: StatusLimits): StatusLimits => ({ maxConcurrency, rpm, tpm });
+const limitsOf = ({ maxConcurrency, rpm, tpm, limitRule }: StatusLimits): StatusLimits => ({
+  maxConcurrency,
+  rpm,
+  tpm,
+  limitRule,
+});
 
 function telemetryFor(
   options: ScopeOptions,

@@ -269,6 +269,18 @@ describe("init", () => {
     expect(readFileSync(join(folder.path, "own.yaml"), "utf8")).not.toContain("stand-in");
   });
 
+  test("the simulated provider gets the same options as any other, and is said to have to be started", async () => {
+    const optionsOf = (text: string) =>
+      [...text.matchAll(/^(?:# )?LLM__\w+?__1__(\w+)=|^# ((?:LLM|PGW)_\w+)=/gm)].map(([, own, other]) => own ?? other);
+    await pgw(["init", "-o", "openai.env"]);
+    const { stdout } = await pgw(["init", "--provider", "mock", "-o", "mock.env"]);
+    const options = optionsOf(readFileSync(join(folder.path, "mock.env"), "utf8"));
+    expect(options).toEqual(optionsOf(readFileSync(join(folder.path, "openai.env"), "utf8")));
+    expect(options).toEqual(expect.arrayContaining(["MAX_CONCURRENCY", "RPM", "TPM", "TIMEOUT_S", "TTFT_TIMEOUT_S"]));
+    expect(stdout).toContain("1. polygateway mock");
+    expect((await pgw(["init", "--provider", "openai", "-o", "other.env"])).stdout).not.toContain("polygateway mock");
+  });
+
   test("what it says about limits is true", async () => {
     await pgw(["init"]);
     const text = readFileSync(join(folder.path, ".env"), "utf8");

@@ -10,6 +10,7 @@ import { sampleOpen, sampleRecord } from "../src/testing/contracts/recorder.js";
 import { type SimulatedProvider, startSimulatedProvider } from "../src/testing/provider/server.js";
 import { fakeTerminal, makeFolder, sourceEnv, startCli } from "./cli-harness.js";
 import { createDatabase, onConnection, type TestDatabase } from "./services/database.js";
+import { eventually } from "./services/processes.js";
 import { sharedRedis } from "./services/redis.js";
 import { sharedPostgres } from "./services/shared-postgres.js";
 
@@ -206,16 +207,69 @@ process:
     expect(await database.sql("SELECT outcome FROM llm_calls WHERE final = 1")).toEqual([{ outcome: "success" }]);
   });
 
-  it("is upgraded by `telemetry migrate`", async () => {
+  it("is made and upgraded by `telemetry migrate`", async () => {
+    const made = await cli(["telemetry", "migrate", "--db", dsn, "--table", "fresh"]);
+    expect(made.out).toBe(
+      `Created in ${database.url()}: table fresh with 32 columns, table open_attempts with 9 columns.\n`,
+    );
+    await database.sql("DROP TABLE open_attempts");
     await database.sql(
       "CREATE TABLE llm_calls (call_id text PRIMARY KEY, created_at timestamptz NOT NULL DEFAULT now(), scope text)",
     );
     const first = await cli(["telemetry", "migrate", "--db", dsn]);
-    expect(first.out).toMatch(/Added to .*llm_calls\.outcome.*open_attempts\.call_id.*index llm_calls_created_at/);
+    expect(first.out).toMatch(/^Created in .*: table open_attempts with 9 columns\.\nAdded to .*: llm_calls\.\w+/);
+    expect(first.out).toMatch(/llm_calls\.outcome.*index llm_calls_created_at, index llm_calls_session_id\.\n$/);
     expect((await cli(["telemetry", "migrate"], fromEnv())).out).toContain("is up to date.");
+    const again = JSON.parse((await cli(["telemetry", "migrate", "--db", dsn, "--table", "json", "--json"])).out);
+    expect(again).toEqual({ file: database.url(), created: [{ table: "json", columns: 32 }], added: [] });
     const denied = await cli(["telemetry", "migrate", "--db", database.url("role"), "--table", "other"]);
     expect(denied.err).toContain("permission denied for schema public");
     expect((await cli(["telemetry", "migrate", "--db", "calls.db"])).err).toContain("is no PostgreSQL database");
+  });
+
+  it("gets more indexes by `telemetry index`, by which trace finds a call", async () => {
+    const none = await cli(["telemetry", "index", "--db", dsn]);
+    expect(none).toMatchObject({ code: 1 });
+    expect(none.err).toContain("has no telemetry in a table llm_calls");
+    const recorder = new PostgresRecorder(dsn);
+    for (let n = 1; n <= 200; n += 1) recorder.record(sampleRecord(n, { requestId: `r${n}` }), false);
+    await recorder.close();
+    // What a build that was broken off leaves behind: its name is taken, and nothing uses it.
+    await database.sql("CREATE INDEX llm_calls_request_id ON llm_calls (request_id)");
+    await database.sql("UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'llm_calls_request_id'::regclass");
+    const added = await cli(["telemetry", "index"], fromEnv());
+    expect(added.out).toBe(`Added to ${database.url()}: index llm_calls_request_id, index llm_calls_parent_call_id.\n`);
+    expect((await cli(["telemetry", "index", "--db", dsn])).out).toContain("has these indexes already.");
+    expect((await cli(["telemetry", "index", "model", "outcome", "--db", dsn])).out).toContain(
+      "index llm_calls_model, index llm_calls_outcome.",
+    );
+    const planner = "?options=-cenable_seqscan%3Doff%20-cenable_indexscan%3Doff";
+    expect((await cli(["trace", "r7", "--db", `${dsn}${planner}`])).out).toContain("Call r7: 1 call, 1 attempt");
+    const scans = "SELECT idx_scan FROM pg_stat_user_indexes WHERE indexrelname = 'llm_calls_request_id'";
+    await eventually(async () => expect(Number((await database.sql(scans))[0]?.idx_scan)).toBeGreaterThan(0));
+    await database.sql("ALTER TABLE llm_calls DROP COLUMN worker");
+    expect((await cli(["telemetry", "index", "worker", "--db", dsn])).err).toContain(
+      "lacks the column worker. `polygateway telemetry migrate` adds it",
+    );
+    await database.sql(`GRANT SELECT, INSERT ON llm_calls TO ${database.role}`);
+    expect((await cli(["telemetry", "index", "scope", "--db", database.url("role")])).err).toContain("must be owner");
+  });
+
+  it("is indexed by one at a time", async () => {
+    await cli(["telemetry", "migrate", "--db", dsn]);
+    let waiting: ReturnType<typeof cli> | undefined;
+    await onConnection(dsn, async (client) => {
+      // Holds the builder up, as a long transaction does.
+      await client.query("BEGIN; LOCK TABLE llm_calls IN ROW EXCLUSIVE MODE");
+      waiting = cli(["telemetry", "index", "--db", dsn]);
+      const blocked = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()";
+      while ((await database.sql(blocked)).length === 0) await sleep(20);
+      const second = await cli(["telemetry", "index", "--db", dsn]);
+      expect(second).toMatchObject({ code: 1 });
+      expect(second.err).toContain("somebody else is building indexes there. Try again when they are done");
+      await client.query("COMMIT");
+    });
+    expect((await waiting)?.out).toContain("index llm_calls_request_id");
   });
 
   it("that can't be reached or has no rights is said in one line", async () => {
@@ -234,6 +288,30 @@ process:
     expect(chat).toMatchObject({ code: 0 });
     expect(chat.out).toContain("You said: hello");
     expect(chat.err).toContain("can't be reached");
+  });
+
+  it("of a role that may only write is enough for a batch, which says once what it could not look at", async () => {
+    await cli(["telemetry", "migrate", "--db", dsn]);
+    await database.sql(`GRANT INSERT ON llm_calls TO ${database.role};
+      GRANT SELECT, INSERT, DELETE ON open_attempts TO ${database.role}`);
+    const lines = ["a", "b"].map((id) => `${JSON.stringify({ id, prompt: id })}\n`);
+    writeFileSync("in.jsonl", lines.join(""));
+    const env = { ...fromEnv(), PGW_TELEMETRY_PG_DSN: database.url("role") };
+    await cli(["batch", "in.jsonl", "-o", "out.jsonl"], env);
+    // A second run looks for what the first one paid for.
+    writeFileSync("in.jsonl", [...lines, `${JSON.stringify({ id: "c", prompt: "c" })}\n`].join(""));
+    const again = await cli(["batch", "in.jsonl", "-o", "out.jsonl"], env);
+    expect(again).toMatchObject({ code: 0 });
+    expect(again.err.match(/permission denied/g)).toHaveLength(1);
+    expect(again.err).toContain("The books of earlier runs could not be checked: ");
+    expect(await outcomes()).toEqual(["success", "success", "success"]);
+  });
+
+  it("tells its warnings by the codes of the page", async () => {
+    const chat = await cli(["chat", "hello"], { ...fromEnv(), PGW_TELEMETRY_PG_DSN: "postgres://me@127.0.0.1:1/db" });
+    expect(chat.err).toContain("(PG_TELEMETRY_PROBE)");
+    const denied = await cli(["chat", "hello"], { ...fromEnv(), PGW_TELEMETRY_PG_DSN: database.url("role") });
+    expect(denied.err).toContain("(PG_TELEMETRY_CREATE)");
   });
 
   it("works in the built command too", async () => {

@@ -12,7 +12,7 @@ import { sharedPostgres } from "./services/shared-postgres.js";
 
 const page = readFileSync(new URL("../docs/guide/telemetry-rights.md", import.meta.url), "utf8");
 const server = await sharedPostgres();
-const ROLES = ["writer", "reader", "books", "pruner"] as const;
+const ROLES = ["writer", "reader", "books", "pruner", "batch"] as const;
 let database: TestDatabase;
 
 /** Roles belong to the whole server: here their names carry that of the database. */
@@ -62,6 +62,26 @@ describe.skipIf(server === null)("the roles of the page", () => {
     expect({ repaired, balanced }).toEqual({ repaired: { abandoned: 1, answered: 0, ended: 1 }, balanced: true });
     expect(await prunePostgres(urlOf("pruner"), { beforeMs: Date.now() + 60_000 })).toEqual({ rows: 3, kept: 0 });
     expect(database.ddl().slice(before)).toEqual([]);
+  });
+
+  it("writer and books are one role where batches run", async () => {
+    const told: string[] = [];
+    const recorder = new PostgresRecorder(urlOf("batch"));
+    recorder.onProblem(({ message }) => told.push(message));
+    await recorder.open(sampleOpen(11, { worker: "elsewhere:1:x" }), true);
+    await recorder.record(sampleRecord(12), true);
+    await recorder.close();
+    expect(told).toEqual([]);
+    const { repaired, balanced } = await reconcileStore({ store: urlOf("batch"), now: Date.now() });
+    expect({ abandoned: repaired.abandoned, balanced }).toEqual({ abandoned: 1, balanced: true });
+  });
+
+  it("codes of warnings on the page are those that the recorder has", () => {
+    const told = new Set([...page.matchAll(/PG_TELEMETRY_[A-Z]+/g)].map(([code]) => code));
+    const folder = new URL("../src/telemetry/", import.meta.url);
+    const sources = ["postgres.ts", "postgres-writer.ts"].map((name) => readFileSync(new URL(name, folder), "utf8"));
+    const used = new Set(sources.join("\n").match(/PG_TELEMETRY_[A-Z]+/g));
+    expect([...told].sort()).toEqual([...used].sort());
   });
 
   it("can't do what the others are for", async () => {

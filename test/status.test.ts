@@ -3,13 +3,14 @@ import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { runCli } from "../src/cli/program.js";
-import { statusLines } from "../src/cli/status-view.js";
+import { stateText, statusLines } from "../src/cli/status-view.js";
 import { styleOf } from "../src/cli/terminal.js";
 import { TransientError } from "../src/errors.js";
+import type { SourceSnapshot } from "../src/ports/governor.js";
 import type { StatusFile } from "../src/status/status-file.js";
 import { readStatus } from "../src/status/status-reader.js";
 import { fakeTerminal } from "./cli-harness.js";
-import { hi, patient, type SimulationOptions, simulate } from "./loop/harness.js";
+import { hi, limited, noPacer, patient, type SimulationOptions, simulate } from "./loop/harness.js";
 
 /** What a client shows of itself while it works (spec 08 "status"), on virtual time and real files. */
 
@@ -45,6 +46,36 @@ async function cli(...args: string[]) {
   return { code, out: terminal.out(), err: terminal.err() };
 }
 
+const shownSource: SourceSnapshot = {
+  name: "s_1",
+  state: "closed",
+  epoch: 0,
+  openForMs: 0,
+  probeInFlight: false,
+  inflight: 1,
+  maxConcurrency: 1,
+  requestsUsed: 1,
+  tokensUsed: 0,
+  coolingMs: 0,
+  dead: false,
+  lastError: null,
+  passedOver: null,
+  adaptive: {
+    window: 1,
+    ratePerS: null,
+    learnedRpm: null,
+    learnedTpm: null,
+    lastCutAgoMs: null,
+    evidence: 0,
+    tripsAt: 9.2,
+    successShare: 1,
+    ttftMs: null,
+    tpotMs: null,
+    firstTokenDueMs: null,
+    ramping: false,
+  },
+};
+
 describe("the file", () => {
   it("shows limits, what runs and who waits for what, to its user alone, and goes with the client", async () => {
     const { kernel, client: gateway } = client({
@@ -57,7 +88,7 @@ describe("the file", () => {
     expect(statSync(join(folder, files()[0] ?? "")).mode & 0o777).toBe(0o600);
     const status = shown();
     expect(status).toMatchObject({ scope: "LLM", folder: process.cwd(), idle: false });
-    expect(status.limits).toEqual({ s_1: { maxConcurrency: 1, rpm: 600, tpm: 90_000 } });
+    expect(status.limits).toEqual({ s_1: { maxConcurrency: 1, rpm: 600, tpm: 90_000, limitRule: "smooth" } });
     expect(status.snapshot.sources[0]).toMatchObject({ inflight: 1, passedOver: { reason: "concurrency" } });
     expect(status.snapshot.waiting).toMatchObject({ count: 1, reasons: { concurrency: 1 }, byPriority: { 3: 1 } });
     const text = drawn(status);
@@ -67,6 +98,76 @@ describe("the file", () => {
     await kernel.run(Promise.all(calls));
     await gateway.close();
     expect(readdirSync(folder)).toEqual([]);
+  });
+
+  it.each([
+    ["the burst of a paced limit", { rpm: 60 }, /s_1 .* 4\/60 .*full: burst of requests, next in [\d.]+ (s|ms)/],
+    [
+      "the burst of paced tokens",
+      { tpm: 6_000, estTokens: 90, tpmCharge: "max" },
+      /s_1 .* \d+\/6,000 .*full: burst of tokens, next in/,
+    ],
+    ["the minute itself", { rpm: 5, limitRule: "window" }, /s_1 .* 5\/5 .*full: requests per minute, next in/],
+    [
+      "the rest of a minute's tokens",
+      { tpm: 2_000, estTokens: 900, tpmCharge: "max", limitRule: "window" },
+      /s_1 .* 1,800\/2,000 .*full: no room for a usual call in the tokens of the minute, next in/,
+    ],
+    ["the configured places", { maxConcurrency: 2 }, /s_1 +2\/2 .*full: no free place\b/],
+  ] as const)("names the gate that is full: %s", async (_, source, shownAs) => {
+    const { kernel, client: gateway } = client({
+      sources: [{ ...patient, ...source }],
+      options: noPacer,
+      script: () => ({ afterMs: 60_000 }),
+    });
+    const calls = Array.from({ length: 8 }, () => gateway.chat(hi));
+    await kernel.advance(200);
+    await untilWritten();
+    expect(drawn(shown())).toMatch(shownAs);
+    await kernel.run(Promise.all(calls));
+    await gateway.close();
+  });
+
+  it("names the pacer where it is that, by its window or its rate", async () => {
+    const { kernel, client: gateway } = client({
+      sources: [{ ...patient, maxConcurrency: 2, rpm: 600 }],
+      script: (_, n) => (n <= 2 ? { afterMs: 10 * n, error: limited(1) } : { afterMs: 30_000 }),
+    });
+    // Both places were taken when the 429 came: the window is cut to one.
+    const calls = [gateway.chat(hi), gateway.chat(hi)];
+    await kernel.advance(3_000);
+    await untilWritten();
+    const later = async (): Promise<string> => {
+      await kernel.advance(1_000);
+      return drawn(shown());
+    };
+    await expect.poll(later).toMatch(/s_1 +1\/1 .*full: no place more for now, by its pacer or ramp/);
+    expect(drawn(shown())).toContain("1 of 2 places in use by its pacer or ramp");
+    await kernel.run(Promise.all(calls));
+    await gateway.close();
+    const style = styleOf({ write: () => {} }, {});
+    const paced = { window: 8, ratePerS: 0.8, learnedRpm: null, learnedTpm: null };
+    const source = {
+      ...shownSource,
+      passedOver: { reason: "rpm" as const, waitMs: 1_200 },
+      adaptive: { ...shownSource.adaptive!, ...paced },
+    };
+    const limits = { maxConcurrency: 0, rpm: 600, tpm: 0, limitRule: "smooth" as const };
+    expect(stateText(source, style, limits)).toBe("full: 0.80 requests/s by its pacer, next in 1.2 s");
+  });
+
+  it("one place is no places", async () => {
+    const style = styleOf({ write: () => {} }, {});
+    const source = { ...shownSource, maxConcurrency: 0, adaptive: { ...shownSource.adaptive!, window: 1 } };
+    const { kernel, client: gateway } = client({ script: () => ({ afterMs: 3_000 }) });
+    const call = gateway.chat(hi);
+    await kernel.advance(200);
+    await untilWritten();
+    const status = { ...shown(), snapshot: { ...shown().snapshot, sources: [source] } };
+    const text = statusLines({ live: [status], stale: [] }, 0, style).join("\n");
+    expect(text).toContain("1 place for now, no concurrency limit is configured");
+    await kernel.run(call);
+    await gateway.close();
   });
 
   it("is not written for a client that nobody asked for it", async () => {
@@ -148,7 +249,7 @@ describe("polygateway status", () => {
       writtenAtMs: Date.now(),
       idle: false,
       limits: {},
-      global: { maxConcurrency: 0, rpm: 0, tpm: 0 },
+      global: { maxConcurrency: 0, rpm: 0, tpm: 0, limitRule: "smooth" },
       snapshot: {
         scope,
         sources: [],

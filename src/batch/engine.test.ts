@@ -18,8 +18,9 @@ import { gzipSync } from "node:zlib";
 import fc from "fast-check";
 import { afterAll, beforeEach, describe, expect, it } from "vitest";
 import { createSystemRuntime } from "../backends/system.js";
-import type { ChatRequest, ChatResponse } from "../domain/chat.js";
+import type { ChatRequest } from "../domain/chat.js";
 import { RequestRejectedError } from "../errors.js";
+import { sampleResponse } from "../testing/sample-answers.js";
 import { runBatch } from "./engine.js";
 import type { BatchClient, BatchOptions, BatchProgress, BatchSnapshot } from "./types.js";
 
@@ -51,25 +52,12 @@ function fakeClient(answer: (request: ChatRequest) => void | Promise<void> = () 
     async chat(request) {
       sent.push(request);
       await answer(request);
-      return {
+      return sampleResponse({
         content: `answer to ${request.parentCallId}`,
-        thinking: "",
-        toolCalls: [],
-        finishReason: "stop",
-        rawFinishReason: "stop",
-        usage: { promptTokens: 1, completionTokens: 1, totalTokens: 2, source: "measured" },
-        model: "m",
-        modelReported: "m",
-        provider: "p",
-        sourceName: "s",
         callId: runtime.uuid(),
         requestId: runtime.uuid(),
-        latencyMs: 1,
-        ttftMs: null,
-        attempts: 1,
-        cacheHit: false,
         cost: 0.25,
-      } as unknown as ChatResponse;
+      });
     },
   };
 }
@@ -108,7 +96,7 @@ describe("a batch on real files", () => {
       total: 50,
       cost: 12.5,
       tokens: 100,
-      bySource: { s: { answers: 50, tokens: 100, cost: 12.5 } },
+      bySource: { s_1: { answers: 50, tokens: 100, cost: 12.5 } },
       snapshot,
     });
     expect(progress.at(-1)).toMatchObject({ done: 50, left: 0, projectedCost: 12.5 });

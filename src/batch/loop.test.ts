@@ -3,6 +3,7 @@ import type { ChatRequest, ChatResponse } from "../domain/chat.js";
 import type { UnavailableReason } from "../errors.js";
 import { AllSourcesExhausted, CircuitOpenError, RequestRejectedError, SourceNotConfiguredError } from "../errors.js";
 import { SimulationKernel } from "../testing/kernel.js";
+import { sampleResponse } from "../testing/sample-answers.js";
 import type { Feed } from "./feed.js";
 import type { BatchLine } from "./lines.js";
 import { type BatchLoop, createLoop } from "./loop.js";
@@ -37,32 +38,8 @@ function feedOf(lines: BatchLine[], chunk = 7): Feed & { closed: boolean; handed
   return feed;
 }
 
-const response = (request: ChatRequest): ChatResponse => ({
-  content: "ok",
-  thinking: "",
-  toolCalls: [],
-  finishReason: "stop",
-  rawFinishReason: "stop",
-  usage: {
-    promptTokens: 1,
-    completionTokens: 1,
-    totalTokens: 2,
-    reasoningTokens: null,
-    cachedPromptTokens: null,
-    source: "measured",
-  },
-  model: "m",
-  modelReported: null,
-  provider: "p",
-  sourceName: "s",
-  callId: `call-of-${request.parentCallId}`,
-  requestId: "r",
-  latencyMs: 1,
-  ttftMs: null,
-  attempts: 1,
-  cacheHit: false,
-  cost: 0.5,
-});
+const response = (request: ChatRequest): ChatResponse =>
+  sampleResponse({ content: "ok", callId: `call-of-${request.parentCallId}`, cost: 0.5 });
 
 const unavailable = (reason: UnavailableReason, retryAfterMs = 0) =>
   new AllSourcesExhausted(`${reason} happened`, { scope: "LLM", reason, retryAfterMs });

@@ -1,4 +1,5 @@
 import { stat } from "node:fs/promises";
+import { countOf } from "../domain/count-of.js";
 import { createIdSet, type IdSet } from "./done-set.js";
 import { cutTornLine, filterOut, readOut } from "./out-file.js";
 import { type Places, unwritableOutput } from "./places.js";
@@ -90,7 +91,7 @@ function foreignOutput(places: Places, ties: Ties | undefined): BatchRefusedErro
 
 async function loadOut(path: string, options: PrepareOptions): Promise<{ done: IdSet; failed: number }> {
   const torn = await cutTornLine(path);
-  if (torn > 0) options.onNote(`A line that was only half written (${torn} bytes) was cut from ${path}.`);
+  if (torn > 0) options.onNote(`A line that was only half written (${countOf(torn, "byte")}) was cut from ${path}.`);
   const loaded = await countOut(path);
   const retried = options.retryFailed ? loaded.failed : 0;
   if (loaded.damaged > 0) {

@@ -1,34 +1,24 @@
 import { describe, expect, it } from "vitest";
-import type { ChatResponse } from "../domain/chat.js";
 import { AllSourcesExhausted, ResultInvalidError, TransientError } from "../errors.js";
+import { sampleResponse, sampleUsage } from "../testing/sample-answers.js";
 import { failureLine, failureOf, successLine } from "./result-line.js";
 
-const response: ChatResponse = {
+const response = sampleResponse({
   content: "",
   thinking: "hm",
   toolCalls: [{ id: "t1", name: "f", arguments: "{}" }],
   finishReason: "tool_calls",
   rawFinishReason: "tool_calls",
-  usage: {
-    promptTokens: 3,
-    completionTokens: 5,
-    totalTokens: 8,
-    reasoningTokens: 2,
-    cachedPromptTokens: null,
-    source: "measured",
-  },
+  usage: sampleUsage(3, 5, { reasoningTokens: 2 }),
   model: "configured",
   modelReported: "reported",
-  provider: "p",
   sourceName: "qwen_1",
   callId: "c1",
   requestId: "r1",
   latencyMs: 12.3456,
-  ttftMs: 3,
   attempts: 2,
-  cacheHit: false,
   cost: 0.25,
-};
+});
 
 describe("lines of OUT", () => {
   it("hold an OpenAI chat.completion with thinking, tool calls and usage", () => {

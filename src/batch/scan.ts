@@ -1,4 +1,5 @@
 import { createHash, type Hash } from "node:crypto";
+import { countOf } from "../domain/count-of.js";
 import { createIdSet } from "./done-set.js";
 import { type ModelRule, readLine } from "./feed.js";
 import { readFileLines } from "./input.js";
@@ -62,7 +63,7 @@ export function stoppedEarly(): BatchRefusedError {
 }
 
 function brokenInput(path: string, problems: string[], refused: number, duplicates: number): BatchRefusedError {
-  const count = refused === 1 ? "1 line" : `${refused} lines`;
+  const count = countOf(refused, "line");
   const rest = refused > problems.length ? [`  … and ${refused - problems.length} more`] : [];
   return new BatchRefusedError(
     "in_broken",

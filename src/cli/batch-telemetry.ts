@@ -12,9 +12,22 @@ export function batchHooks(
   runtime: Pick<Runtime, "wallNow">,
   note: (text: string) => void,
 ): Pick<BatchOptions, "onReady" | "earlierAttempts"> {
+  const said = onceEach(note);
   return {
-    onReady: ({ outPath }) => balanceBooks(store, outPath, "earlier runs", runtime, note),
-    earlierAttempts: (batchId) => earlierAttempts(store, batchId, note),
+    onReady: ({ outPath }) => balanceBooks(store, outPath, "earlier runs", runtime, note, said),
+    earlierAttempts: (batchId) => earlierAttempts(store, batchId, said),
+  };
+}
+
+type Complain = (what: string, error: unknown) => void;
+
+/** What keeps the books from being read, keeps it from being read twice. */
+function onceEach(note: (text: string) => void): Complain {
+  const said = new Set<string>();
+  return (what, error) => {
+    const reason = error instanceof Error ? error.message : String(error);
+    if (!said.has(reason)) note(`${what}: ${reason}`);
+    said.add(reason);
   };
 }
 
@@ -30,6 +43,7 @@ export async function balanceBooks(
   whose: string,
   runtime: Pick<Runtime, "wallNow">,
   note: (text: string) => void,
+  complain: Complain = onceEach(note),
 ): Promise<void> {
   if (!mayHold(store)) return;
   try {
@@ -39,7 +53,7 @@ export async function balanceBooks(
     for (const line of describeReconciled(report, whose)) note(line);
   } catch (error) {
     // Telemetry never stops a call: the books can be balanced later.
-    note(`The books of ${whose} could not be checked: ${messageOf(error)}`);
+    complain(`The books of ${whose} could not be checked`, error);
   }
 }
 
@@ -69,13 +83,13 @@ function outcomeOf(value: unknown): EarlierAttempt["outcome"] | undefined {
 async function* earlierAttempts(
   store: TelemetryStore,
   batchId: string,
-  note: (text: string) => void,
+  complain: Complain,
 ): AsyncGenerator<EarlierAttempt> {
   if (!mayHold(store)) return;
   try {
     yield* readAttempts(store.path, batchId);
   } catch (error) {
-    note(`What earlier runs paid for is not known: ${messageOf(error)}`);
+    complain("What earlier runs paid for is not known", error);
   }
 }
 
@@ -90,8 +104,4 @@ async function* readAttempts(path: string, batchId: string): AsyncGenerator<Earl
   } finally {
     file.close();
   }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

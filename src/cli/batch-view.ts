@@ -243,7 +243,7 @@ function outcomeLines(summary: BatchSummary, files: RunFiles | undefined, style:
       : style.yellow(summary.stop ? "Stopped early" : "Finished");
   const money = moneyText({ ...summary, projectedCost: null });
   return [
-    `${verdict}: ${countsText(summary)} in ${formatDuration(summary.elapsedMs)}, ${formatCount(summary.tokens)} tokens, ${money}.`,
+    `${verdict}: ${countsText(summary)} in ${formatDuration(summary.elapsedMs)}, ${plural(summary.tokens, "token")}, ${money}.`,
     ...(files === undefined ? [] : [`Results: ${files.outPath}`]),
   ];
 }

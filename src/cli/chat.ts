@@ -6,7 +6,7 @@ import type { GatewayClient } from "../gateway.js";
 import { CONFIG_OPTION, ENV_OPTION } from "./arguments.js";
 import type { CommandContext } from "./context.js";
 import { CliError, EXIT } from "./failure.js";
-import { formatCount, formatDuration, formatMoney } from "./format.js";
+import { formatCount, formatDuration, formatMoney, plural } from "./format.js";
 import { printable, type Style, styleOf, type Terminal } from "./terminal.js";
 
 interface ChatFlags {
@@ -119,7 +119,7 @@ export function summaryLine(reply: ChatResponse): string {
   const facts = [
     reply.sourceName,
     reply.modelReported ?? reply.model,
-    `${about}${formatCount(usage.promptTokens)} tokens in, ${formatCount(usage.completionTokens)} out${reasoning}`,
+    `${about}${plural(usage.promptTokens, "token")} in, ${formatCount(usage.completionTokens)} out${reasoning}`,
     reply.cost === null ? "cost unknown (no price table)" : `cost ${formatMoney(reply.cost)}`,
     formatDuration(reply.latencyMs) +
       (reply.ttftMs === null ? "" : `, first token after ${formatDuration(reply.ttftMs)}`),

@@ -2,7 +2,7 @@ import { type RedisHealth, redisHealth } from "../backends/redis/health.js";
 import { readRedisUrl } from "../domain/redis-address.js";
 import { ConfigError } from "../errors.js";
 import type { CheckReport } from "./check-report.js";
-import { formatCount } from "./format.js";
+import { plural } from "./format.js";
 import { printable, type Style } from "./terminal.js";
 
 export interface CheckedRedis extends RedisHealth {
@@ -53,7 +53,7 @@ function factsText(facts: NonNullable<RedisHealth["facts"]>): string {
   const { version, mode, role, latencyMs, maxmemoryBytes, maxmemoryPolicy, persistence } = facts;
   const memory =
     typeof maxmemoryBytes === "number" && maxmemoryBytes > 0
-      ? `${formatCount(maxmemoryBytes)} bytes`
+      ? plural(maxmemoryBytes, "byte")
       : maxmemoryBytes || "none";
   return [
     version,

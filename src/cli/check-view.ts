@@ -10,7 +10,7 @@ import { profiles } from "../transports/openai/profiles.js";
 import { describePace, requestPace } from "./check-limits.js";
 import type { LiveAnswer } from "./check-live.js";
 import type { CheckedScope, CheckReport } from "./check-report.js";
-import { formatCount, formatDuration } from "./format.js";
+import { formatCount, formatDuration, plural } from "./format.js";
 import { tableLines } from "./table.js";
 import { printable, type Style } from "./terminal.js";
 
@@ -55,7 +55,7 @@ function scopeLines({ config, cache, embedding }: CheckedScope, style: Style): s
     ...config.sources.flatMap((source) => limitLines(source.name, source, true)),
     ...config.sources.flatMap(thinkingLines),
     ...(config.sources.length === 0 ? [] : [`  selector: ${config.selector}`, schedulingLine(config.scheduling)]),
-    `  calls: failover ${config.failover}, ${retry.maxAttempts} attempts, ${retry.maxRateLimited || "any number of"} rate limits, backoff ${formatDuration(retry.backoffBaseMs)} to ${formatDuration(retry.backoffMaxMs)}, deadline ${config.deadlineMs === undefined ? "none" : formatDuration(config.deadlineMs)}`,
+    `  calls: failover ${config.failover}, ${plural(retry.maxAttempts, "attempt")}, ${retry.maxRateLimited === 0 ? "any number of rate limits" : plural(retry.maxRateLimited, "rate limit")}, backoff ${formatDuration(retry.backoffBaseMs)} to ${formatDuration(retry.backoffMaxMs)}, deadline ${config.deadlineMs === undefined ? "none" : formatDuration(config.deadlineMs)}`,
     `  breaker: opens after ${breaker.failThreshold} failures in a row or ${breaker.failRate * 100} % of at least ${breaker.minSamples} in ${formatDuration(breaker.windowMs)}, for ${formatDuration(breaker.cooldownMs)} to ${formatDuration(breaker.cooldownMaxMs)}`,
     ...(embedding === null ? cacheLines(cache) : []),
     `  waiting: full quota ${backpressure.quotaFull}, open breakers ${backpressure.whenOpen}, stall window ${formatDuration(backpressure.stallWindowMs)}`,
@@ -66,7 +66,7 @@ function scopeLines({ config, cache, embedding }: CheckedScope, style: Style): s
 function cacheLines({ backend, ttlMs, maxBytes, namespace, salt, coalesce }: CheckedScope["cache"]): string[] {
   const isKept = backend !== "none";
   if (!isKept && !coalesce) return [];
-  const bound = backend === "memory" ? [`at most ${formatCount(maxBytes)} bytes`] : [];
+  const bound = backend === "memory" ? [`at most ${plural(maxBytes, "byte")}`] : [];
   const kept = isKept ? [`backend ${backend}`, `ttl ${formatDuration(ttlMs)}`, ...bound] : ["backend none"];
   const isSet = (text: string): string => (text === "" ? "no" : "yes");
   const parts = [
@@ -81,7 +81,7 @@ function cacheLines({ backend, ttlMs, maxBytes, namespace, salt, coalesce }: Che
 function embeddingLine({ batchSize, expectedDim, normalize, concurrency }: EmbeddingConfig): string {
   const width = expectedDim === undefined ? "any width" : `width ${formatCount(expectedDim)}`;
   const atOnce = `${formatCount(concurrency)} ${concurrency === 1 ? "batch" : "batches"} of a call at once`;
-  return `  embeddings: ${formatCount(batchSize)} texts a request, ${atOnce}, ${width}${normalize ? ", scaled to length 1" : ""}`;
+  return `  embeddings: ${plural(batchSize, "text")} a request, ${atOnce}, ${width}${normalize ? ", scaled to length 1" : ""}`;
 }
 
 /** Which adaptive rules are in force, by their names in the environment. */
@@ -136,8 +136,8 @@ function limitLines(owner: string, limits: LimitConfig, always: boolean): string
   const pace = requestPace(limits);
   const parts = [
     maxConcurrency > 0 ? `${formatCount(maxConcurrency)} at once` : "",
-    pace ? `${formatCount(rpm)} requests/min (${describePace(pace, limits.strict)})` : "",
-    tpm > 0 ? `${formatCount(tpm)} tokens/min` : "",
+    pace ? `${plural(rpm, "request")}/min (${describePace(pace, limits.strict)})` : "",
+    tpm > 0 ? `${plural(tpm, "token")}/min` : "",
   ].filter((part) => part !== "");
   if (parts.length === 0) return always ? [`  limits of ${owner}: none`] : [];
   const rule =

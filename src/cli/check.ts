@@ -14,6 +14,7 @@ import { configurationLines, liveLines, noteLines, problemLines } from "./check-
 import { openConfiguration } from "./configuration.js";
 import type { CommandContext } from "./context.js";
 import { CliError, EXIT } from "./failure.js";
+import { plural } from "./format.js";
 import { DEFAULT_SCOPE } from "./scope.js";
 import { processTerminal, styleOf, type Terminal } from "./terminal.js";
 
@@ -83,7 +84,7 @@ function isMissed(redis: CheckedRedis | null): boolean {
 
 function summary(problems: number, live: boolean): string {
   const asked = live ? " No source was asked." : "";
-  return `${problems === 1 ? "1 problem" : `${problems} problems`} to correct.${asked}`;
+  return `${plural(problems, "problem")} to correct.${asked}`;
 }
 
 function inspectAll(flags: CheckFlags, terminal: Terminal): CheckReport {

@@ -99,7 +99,7 @@ function introduce(stage: DemoStage, count: number, terminal: Terminal): void {
   const rows = stage.sources.map(({ options, story }) => [options.name, story]);
   const lines = tableLines([{ title: "source" }, { title: "what it does" }], rows).slice(1);
   terminal.stdout.write(
-    `${[style.bold(`${count} questions, four simulated sources:`), ...lines.map((line) => `  ${line}`)].join("\n")}\n\n`,
+    `${[style.bold(`${plural(count, "question")}, four simulated sources:`), ...lines.map((line) => `  ${line}`)].join("\n")}\n\n`,
   );
 }
 
@@ -189,7 +189,7 @@ async function judge(stage: DemoStage, places: Places, questions: readonly DemoQ
     checkRows(witnessed, await readAttempts(places.store)),
     checkBooks(
       differences,
-      `${formatCount(books.calls)} calls = ${formatCount(books.ended)} ended + ${books.open} open, ${formatCount(books.attempts)} attempts, cost ${formatCost(books)}`,
+      `${plural(books.calls, "call")} = ${formatCount(books.ended)} ended + ${books.open} open, ${plural(books.attempts, "attempt")}, cost ${formatCost(books)}`,
     ),
   ];
 }

@@ -76,7 +76,7 @@ describe("checkRows", () => {
   });
 
   it("breaks on a missing row, and on a row of something that never arrived", () => {
-    expect(checkRows([arrived], [row(1)])).toMatchObject({ ok: false, found: "s_1: 2 requests arrived, 1 rows" });
+    expect(checkRows([arrived], [row(1)])).toMatchObject({ ok: false, found: "s_1: 2 requests arrived, 1 row" });
     expect(checkRows([arrived], [row(1), row(7)])).toMatchObject({
       ok: false,
       found: expect.stringContaining("1 row of"),

@@ -1,6 +1,6 @@
 import type { LimitOptions } from "../config/options.js";
 import { type JudgedEntry, judgeLimits } from "../testing/provider/judge.js";
-import { formatCount, plural } from "./format.js";
+import { plural } from "./format.js";
 
 /** One thing the demo promises, and what was found. */
 export interface Check {
@@ -52,8 +52,9 @@ export function checkAnswers(questions: readonly DemoQuestion[], lines: readonly
     const content = line.response?.body.choices?.[0]?.message.content;
     return content === answer ? [] : [`${id} holds another answer`];
   });
-  if (lines.length > questions.length) problems.push(`${lines.length} lines for ${questions.length} questions`);
-  const found = `${formatCount(questions.length)} questions, ${plural(lines.length, "line")}, each with its own answer`;
+  if (lines.length > questions.length)
+    problems.push(`${plural(lines.length, "line")} for ${plural(questions.length, "question")}`);
+  const found = `${plural(questions.length, "question")}, ${plural(lines.length, "line")}, each with its own answer`;
   return {
     ok: problems.length === 0,
     promise: "every question answered exactly once",
@@ -80,7 +81,8 @@ export function checkLimits(sources: readonly WitnessedSource[]): Check {
 export function checkRows(sources: readonly WitnessedSource[], rows: readonly AttemptRow[]): Check {
   const problems = sources.flatMap(({ name, ledger }) => {
     const rowIds = rows.filter((row) => row.sourceName === name).map((row) => row.callId);
-    if (rowIds.length !== ledger.length) return [`${name}: ${ledger.length} requests arrived, ${rowIds.length} rows`];
+    if (rowIds.length !== ledger.length)
+      return [`${name}: ${plural(ledger.length, "request")} arrived, ${plural(rowIds.length, "row")}`];
     const arrived = new Set(ledger.map((entry) => entry.requestId));
     const unknown = rowIds.filter((id) => !arrived.has(id)).length;
     return arrived.has(null) || unknown === 0

@@ -17,6 +17,7 @@ const OF_A_SOURCE: readonly Setting[] = [
   ["rpm", 60],
   ["tpm", 100_000],
   ["timeoutMs", 120_000],
+  ["ttftTimeoutMs", 60_000],
 ];
 const OF_THE_SCOPE: readonly Setting[] = [
   ["global.maxConcurrency", 16],

@@ -14,6 +14,9 @@ export interface StarterProvider {
   readonly placeholder?: string;
 }
 
+/** Ours: it answers only while it is started. */
+export const SIMULATED_PROVIDER = "mock";
+
 /** Addresses: spec, reference-providers. Without a key: servers on this machine. */
 export const STARTER_PROVIDERS: readonly StarterProvider[] = [
   { name: "openai", baseUrl: "https://api.openai.com/v1", model: "gpt-4.1-mini", keyName: "OPENAI_API_KEY" },
@@ -92,7 +95,7 @@ export const STARTER_PROVIDERS: readonly StarterProvider[] = [
   { name: "lmstudio", baseUrl: "http://127.0.0.1:1234/v1", model: "qwen/qwen3-8b" },
   { name: "llamacpp", baseUrl: "http://127.0.0.1:8080/v1", model: "qwen3-8b" },
   // `mock` and the documents call it SIM.
-  { name: "mock", sourceName: "sim", baseUrl: "http://127.0.0.1:8787/v1", model: "sim-model" },
+  { name: SIMULATED_PROVIDER, sourceName: "sim", baseUrl: "http://127.0.0.1:8787/v1", model: "sim-model" },
 ];
 
 /** `qwen` of the source `qwen_1`. */

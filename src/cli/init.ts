@@ -10,6 +10,7 @@ import {
   CUSTOM_PROVIDER,
   isPlaceholder,
   PROVIDER_NAMES,
+  SIMULATED_PROVIDER,
   STARTER_PROVIDERS,
   type StarterProvider,
   sourceNameOf,
@@ -172,6 +173,12 @@ function write(path: string, text: string, mode: number): void {
   }
 }
 
+const START_MOCK = "polygateway mock           starts the simulated provider; leave it running in another terminal";
+
+/** At its usual address: elsewhere somebody else has started it. */
+const isOurs = ({ name, baseUrl }: StarterProvider): boolean =>
+  name === SIMULATED_PROVIDER && baseUrl === providerNamed(name).baseUrl;
+
 function nextSteps(path: string, format: Format, { scope, providers }: Starter): string[] {
   const file = FILES[format];
   const named = path === file.name ? "" : ` ${file.flag} ${path}`;
@@ -184,6 +191,7 @@ function nextSteps(path: string, format: Format, { scope, providers }: Starter):
   const steps = [
     ...providers.filter(isPlaceholder).map(({ name, placeholder }) => `In ${path}, for ${name}, write ${placeholder}.`),
     ...(keys.length === 0 ? [] : [`Set ${keys.join(" and ")} ${where}.`]),
+    ...(providers.some(isOurs) ? [START_MOCK] : []),
     `polygateway check${named}          says what is in force and what is wrong`,
     `polygateway check --live${named}   asks each source one tiny question`,
     `polygateway chat${named} "Hello"`,

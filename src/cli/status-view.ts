@@ -4,6 +4,7 @@ import type { StatusFile, StatusLimits } from "../status/status-file.js";
 import type { FoundStatus } from "../status/status-reader.js";
 import { parseWorkerId } from "../telemetry/worker-id.js";
 import { formatCount, formatDuration, formatRate, plural } from "./format.js";
+import { fullText, inForce } from "./full-gate.js";
 import { sourceState } from "./source-state.js";
 import { reasonWords } from "./status-words.js";
 import { type Column, fitTable } from "./table.js";
@@ -12,7 +13,7 @@ import { printable, type Style } from "./terminal.js";
 const INDENT = "  ";
 /** A process that is at work writes once a second; one that is silent for longer hangs or is stopped. */
 const SILENT_MS = 5_000;
-const NO_LIMITS: StatusLimits = { maxConcurrency: 0, rpm: 0, tpm: 0 };
+const NO_LIMITS: StatusLimits = { maxConcurrency: 0, rpm: 0, tpm: 0, limitRule: "smooth" };
 
 /** Every process one after the other, in `columns` cells. */
 export function statusLines(found: FoundStatus, nowMs: number, style: Style, columns = Infinity): string[] {
@@ -83,19 +84,19 @@ const COLUMNS: readonly Column[] = [
   { title: "state" },
 ];
 
-function cellsOf({ limits }: StatusFile, source: SourceSnapshot, style: Style): string[] {
+function cellsOf(status: StatusFile, source: SourceSnapshot, style: Style): string[] {
   const { adaptive } = source;
-  const { rpm, tpm } = limits[source.name] ?? NO_LIMITS;
+  const limits = limitsOf(status, source);
   return [
     printable(source.name),
     usedOf(source.inflight, adaptive?.window ?? source.maxConcurrency),
-    usedOf(source.requestsUsed, lower(rpm, adaptive?.learnedRpm)),
-    usedOf(source.tokensUsed, lower(tpm, adaptive?.learnedTpm)),
+    usedOf(source.requestsUsed, inForce(limits.rpm, adaptive?.learnedRpm)),
+    usedOf(source.tokensUsed, inForce(limits.tpm, adaptive?.learnedTpm)),
     typeof adaptive?.ratePerS === "number" ? `${formatRate(adaptive.ratePerS)}/s` : "–",
     adaptive === undefined ? "–" : `${adaptive.evidence.toFixed(1)} of ${adaptive.tripsAt}`,
     adaptive === undefined ? "–" : `${(adaptive.successShare * 100).toFixed(0)} %`,
     typeof adaptive?.ttftMs === "number" ? formatDuration(adaptive.ttftMs) : "–",
-    stateText(source, style),
+    stateText(source, style, limits),
   ];
 }
 
@@ -104,30 +105,23 @@ function usedOf(used: number, limit: number): string {
   return limit > 0 ? `${formatCount(used)}/${formatCount(limit)}` : formatCount(used);
 }
 
-function lower(configured: number, learned: number | null | undefined): number {
-  if (typeof learned !== "number" || learned <= 0) return configured;
-  return configured > 0 ? Math.min(configured, learned) : learned;
-}
+const limitsOf = ({ limits }: StatusFile, { name }: SourceSnapshot): StatusLimits => limits[name] ?? NO_LIMITS;
 
-/** A source that works but has no room for a call says for what it would have to wait. */
-export function stateText(source: SourceSnapshot, style: Style): string {
+/** A source that works but has no room for a call says what it is full of. */
+export function stateText(source: SourceSnapshot, style: Style, limits: StatusLimits): string {
   const { passedOver, state, coolingMs, dead } = source;
   const isWell = state === "closed" && coolingMs <= 0 && !dead;
   if (!isWell || passedOver === undefined || passedOver === null) return sourceState(source, style);
-  const wait = hasKnownWait(passedOver.reason) ? `, ${formatDuration(passedOver.waitMs)}` : "";
-  return style.yellow(`full: ${reasonWords(passedOver.reason)}${wait}`);
+  return style.yellow(fullText(source, limits));
 }
-
-/** Only a release frees a place, at any moment. */
-const hasKnownWait = (reason: string): boolean => reason !== "concurrency" && reason !== "global_concurrency";
 
 /** What the adaptive rules hold, where it is not what is configured. */
 function learnedText({ name, maxConcurrency, adaptive }: SourceSnapshot): string[] {
   if (adaptive === undefined) return [];
   const facts = [
     ...windowFact(adaptive, maxConcurrency),
-    ...(adaptive.learnedRpm === null ? [] : [`its answers tell ${formatCount(adaptive.learnedRpm)} requests/min`]),
-    ...(adaptive.learnedTpm === null ? [] : [`its answers tell ${formatCount(adaptive.learnedTpm)} tokens/min`]),
+    ...(adaptive.learnedRpm === null ? [] : [`its answers tell ${plural(adaptive.learnedRpm, "request")}/min`]),
+    ...(adaptive.learnedTpm === null ? [] : [`its answers tell ${plural(adaptive.learnedTpm, "token")}/min`]),
     ...(adaptive.lastCutAgoMs === null ? [] : [`slowed down ${formatDuration(adaptive.lastCutAgoMs)} ago`]),
     ...(adaptive.ramping ? ["just back, gets its load step by step"] : []),
   ];
@@ -137,8 +131,8 @@ function learnedText({ name, maxConcurrency, adaptive }: SourceSnapshot): string
 function windowFact({ window }: AdaptiveSnapshot, maxConcurrency: number): string[] {
   if (window === null || window === maxConcurrency) return [];
   return maxConcurrency > 0
-    ? [`${formatCount(window)} of ${formatCount(maxConcurrency)} places in use by its pacer or ramp`]
-    : [`${formatCount(window)} places for now, no concurrency limit is configured`];
+    ? [`${formatCount(window)} of ${plural(maxConcurrency, "place")} in use by its pacer or ramp`]
+    : [`${plural(window, "place")} for now, no concurrency limit is configured`];
 }
 
 function waitingLines({ snapshot: { waiting } }: StatusFile): string[] {
@@ -167,9 +161,10 @@ export function statusLine(status: StatusFile, style: Style): string {
   const { waiting, sources } = status.snapshot;
   const parts = sources.map(
     (source) =>
-      `${printable(source.name)} ${usedOf(source.inflight, source.adaptive?.window ?? source.maxConcurrency)} ${stateText(source, style)}`,
+      `${printable(source.name)} ${usedOf(source.inflight, source.adaptive?.window ?? source.maxConcurrency)} ${stateText(source, style, limitsOf(status, source))}`,
   );
   const reasons = Object.entries(waiting.reasons).map(([reason, count]) => `${count} ${reasonWords(reason)}`);
-  const waits = waiting.count === 0 ? "nobody waits" : `${formatCount(waiting.count)} wait (${reasons.join(", ")})`;
+  const waits =
+    waiting.count === 0 ? "nobody waits" : `${plural(waiting.count, "waits", "wait")} (${reasons.join(", ")})`;
   return `${nameOf(status)} · ${parts.join(" · ")} · ${waits}`;
 }

@@ -13,7 +13,7 @@ const WORDS: Readonly<Record<string, string>> = {
   global_rpm: "requests per minute of the scope",
   global_tpm: "tokens per minute of the scope",
   fairness: "its turn, or the scope's retries",
-  backend: "the store to answer",
+  backend: "the store of the limits (Redis) to answer",
   queue: "a first answer",
 };
 

@@ -5,6 +5,7 @@ import { Command } from "commander";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { JsonlRecorder } from "../telemetry/jsonl.js";
 import { SqliteRecorder } from "../telemetry/sqlite.js";
+import { openDatabase } from "../telemetry/sqlite-driver.js";
 import { sampleOpen, sampleRecord } from "../testing/contracts/recorder.js";
 import { CliError } from "./failure.js";
 import { registerReconcile } from "./reconcile.js";
@@ -255,17 +256,28 @@ describe("trace", () => {
   test("what a call waited for, and beside which attempt another one was sent, stand in words", async () => {
     const routes = [
       [{ source: "*", reason: "fairness", waitMs: 3_200 }],
+      [
+        { source: "*", reason: "concurrency", waitMs: 3_000 },
+        { source: "*", reason: "backend", waitMs: 5_000 },
+      ],
       [{ source: "acme_2", reason: "hedged", waitMs: 1_500 }],
-      [{ source: "*", reason: "rpm", waitMs: 400 }],
+      [
+        { source: "*", reason: "rpm", waitMs: 400 },
+        { source: "*", reason: "backend", waitMs: 0 },
+      ],
     ];
     const rows = routes.map((route, index) =>
-      sampleRecord(30 + index, { sessionId: "w", attempt: index < 2 ? index + 1 : null, route: JSON.stringify(route) }),
+      sampleRecord(30 + index, { sessionId: "w", attempt: index < 3 ? index + 1 : null, route: JSON.stringify(route) }),
     );
     const path = await storeWith(...rows);
     const { text } = await run(["trace", "w", "--db", path]);
     expect(text).toContain("   waited 3.2 s for its turn, or the scope's retries\n");
     expect(text).toContain("   sent beside acme_2, which showed no token for 1.5 s\n");
-    expect(text).toContain("   was waiting for requests per minute\n");
+    expect(text).toContain(
+      "   waited 3.0 s for no free place\n     waited 5.0 s for the store of the limits (Redis) to answer\n",
+    );
+    expect(text).toContain("   waited 400 ms for requests per minute\n");
+    expect(text).toContain("   was waiting for the store of the limits (Redis) to answer\n");
   });
 
   test("a source that was tried in the call is not said to be passed over", async () => {
@@ -341,3 +353,60 @@ describe("telemetry prune", () => {
     ).toBeInstanceOf(CliError);
   });
 });
+
+describe("telemetry index", () => {
+  const indexesOf = (database: string) =>
+    askDatabase(database, "SELECT name FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL ORDER BY 1");
+
+  test("adds the indexes that trace looks by, or those of the columns that are named, once", async () => {
+    const database = join(folder, "calls.db");
+    const recorder = new SqliteRecorder(database);
+    recorder.record(sampleRecord(1), false);
+    await recorder.close();
+    const index = (...args: string[]) => run(["telemetry", "index", "--db", database, ...args]);
+    expect((await index()).text).toBe(
+      `Added to ${database}: index llm_calls_request_id, index llm_calls_parent_call_id.\n`,
+    );
+    expect((await index()).text).toBe(`${database} has these indexes already.\n`);
+    expect(JSON.parse((await index("model", "request_id", "--json")).text)).toEqual({
+      file: database,
+      added: ["index llm_calls_model"],
+    });
+    expect(indexesOf(database)).toEqual([
+      "llm_calls_created_at",
+      "llm_calls_model",
+      "llm_calls_parent_call_id",
+      "llm_calls_request_id",
+      "llm_calls_session_id",
+    ]);
+    // Whoever writes next is not disturbed by them.
+    const next = new SqliteRecorder(database);
+    next.record(sampleRecord(2), false);
+    await next.close();
+    expect(next.stats()).toMatchObject({ written: 1, problem: null });
+  });
+
+  test("refuses columns that nobody looks by, JSONL, and files of something else", async () => {
+    const refused = async (...args: string[]) => (await run(["telemetry", "index", ...args])).error?.message;
+    expect(await refused("messages")).toContain("request_id");
+    expect(await refused("--db", store)).toContain("is JSONL, which has no indexes");
+    const foreign = join(folder, "foreign.db");
+    askDatabase(foreign, "CREATE TABLE t (a)");
+    expect(await refused("--db", foreign)).toContain("has no telemetry in a table llm_calls");
+    expect(await refused("--db", join(folder, "none.db"))).toContain("does not exist");
+  });
+});
+
+/** One statement; the first column of what it answers. */
+function askDatabase(path: string, sql: string): unknown[] {
+  const database = openDatabase(path, { readOnly: false });
+  try {
+    if (!sql.startsWith("SELECT")) return [void database.exec(sql)];
+    return database
+      .prepare(sql)
+      .all()
+      .map((row) => Object.values(row as object)[0]);
+  } finally {
+    database.close();
+  }
+}

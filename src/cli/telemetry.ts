@@ -9,6 +9,7 @@ import { CONFIG_OPTION, ENV_OPTION, parseDurationMs } from "./arguments.js";
 import { CliError } from "./failure.js";
 import { plural } from "./format.js";
 import { DB_OPTION, shownPlace, type TelemetryFlags, telemetryFile } from "./telemetry-file.js";
+import { registerTelemetryIndex } from "./telemetry-index.js";
 import { processTerminal, type Terminal } from "./terminal.js";
 
 interface PruneFlags extends TelemetryFlags {
@@ -35,9 +36,10 @@ function parseAgeMs(text: string): number {
 export function registerTelemetry(program: Command, terminal: Terminal = processTerminal): void {
   const telemetry = program
     .command("telemetry")
-    .summary("take care of a telemetry database: prune, migrate")
+    .summary("take care of a telemetry database: prune, index, migrate")
     .description("Takes care of a telemetry database.");
   registerMigrate(telemetry, terminal);
+  registerTelemetryIndex(telemetry, terminal);
   telemetry
     .command("prune")
     .summary("delete old rows")
@@ -125,6 +127,11 @@ async function migrate(dsn: string, table: string | undefined): Promise<MigrateR
   }
 }
 
-function migrated(place: string, { added }: MigrateResult): string {
-  return added.length === 0 ? `${place} is up to date.` : `Added to ${place}: ${added.join(", ")}.`;
+function migrated(place: string, { created, added }: MigrateResult): string {
+  if (created.length + added.length === 0) return `${place} is up to date.`;
+  const tables = created.map(({ table, columns }) => `table ${table} with ${plural(columns, "column")}`);
+  return [
+    ...(tables.length === 0 ? [] : [`Created in ${place}: ${tables.join(", ")}.`]),
+    ...(added.length === 0 ? [] : [`Added to ${place}: ${added.join(", ")}.`]),
+  ].join("\n");
 }

@@ -5,7 +5,7 @@ import { type Trace, type TracedCall, traceOf, walkCalls } from "../telemetry/tr
 import { type PassedOver, type TracedAttempt, type TracedCost, tracedCost } from "../telemetry/traced-attempt.js";
 import { CONFIG_OPTION, ENV_OPTION } from "./arguments.js";
 import { CliError } from "./failure.js";
-import { formatCount, formatDuration, formatMoney, plural } from "./format.js";
+import { formatDuration, formatMoney, plural } from "./format.js";
 import { unreadableText } from "./report.js";
 import { reasonWords } from "./status-words.js";
 import { DB_OPTION, type TelemetryFlags, telemetryFile } from "./telemetry-file.js";
@@ -141,12 +141,12 @@ function passedText({ source, reason }: PassedOver, tried: ReadonlySet<string | 
 }
 
 /** `*` is the scope: what the call as a whole waited for. */
-function routeText(passed: PassedOver, attempt: TracedAttempt, tried: ReadonlySet<string | null>): string {
+function routeText(passed: PassedOver, tried: ReadonlySet<string | null>): string {
   const { source, reason, waitMs } = passed;
   const length = formatDuration(waitMs);
   if (source === "*") {
     const what = oneLine(reasonWords(reason));
-    return attempt.attempt === null ? `was waiting for ${what}` : `waited ${length} for ${what}`;
+    return waitMs > 0 ? `waited ${length} for ${what}` : `was waiting for ${what}`;
   }
   if (reason === "hedged") return `sent beside ${oneLine(source)}, which showed no token for ${length}`;
   return `${passedText(passed, tried)}${waitMs > 0 ? `, ${length} more` : ""}`;
@@ -162,7 +162,7 @@ function drawAttempt(
   const number = attempt.attempt === null ? "–" : `${attempt.attempt}.`;
   const source = attempt.sourceName === null ? "" : `${oneLine(attempt.sourceName)}${modelText(attempt)}  `;
   push(drawing, `${indent}${number} ${source}${coloured(attempt.outcome, style)}${timesOf(attempt)}`);
-  for (const passed of attempt.route) push(drawing, style.dim(`${indent}   ${routeText(passed, attempt, tried)}`));
+  for (const passed of attempt.route) push(drawing, style.dim(`${indent}   ${routeText(passed, tried)}`));
   if (attempt.sharedWith !== null) {
     push(drawing, style.dim(`${indent}   shared the attempts of call ${oneLine(attempt.sharedWith)}`));
   }
@@ -180,7 +180,7 @@ function timesOf({ latencyMs, ttftMs, waitedMs, tokens, cost, statusCode }: Trac
     latencyMs === null ? "" : formatDuration(latencyMs),
     ttftMs === null ? "" : `first token ${formatDuration(ttftMs)}`,
     waitedMs === null || waitedMs < 1 ? "" : `waited ${formatDuration(waitedMs)}`,
-    tokens === 0 ? "" : `${formatCount(tokens)} tokens`,
+    tokens === 0 ? "" : plural(tokens, "token"),
     cost === null || cost === 0 ? "" : formatMoney(cost),
   ].filter((part) => part !== "");
   return parts.length === 0 ? "" : `  ${parts.join(", ")}`;

@@ -4,6 +4,7 @@ import { resolveScope } from "../config/resolve.js";
 import { canonicalJson } from "../domain/canonical-json.js";
 import type { ChatCompletion, ChatRequest, Sampling } from "../domain/chat.js";
 import type { SourceConfig } from "../domain/source.js";
+import { sampleCompletion } from "../testing/sample-answers.js";
 import { ChatOperation } from "./chat-operation.js";
 
 const source = (overrides: Partial<SourceConfig> = {}): SourceConfig => ({
@@ -47,18 +48,7 @@ function operationOf(
   return { operation, asked };
 }
 
-const completion: ChatCompletion = {
-  content: "x".repeat(40),
-  thinking: "",
-  toolCalls: [],
-  finishReason: "stop",
-  rawFinishReason: "stop",
-  usage: null,
-  modelReported: null,
-  statusCode: 200,
-  latencyMs: 1,
-  ttftMs: null,
-};
+const completion = sampleCompletion({ content: "x".repeat(40) });
 
 describe("what a chat call reserves", () => {
   test("its prompt and at most 1,024 tokens for each answer; nothing where no token gate is on", () => {

@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { countOf } from "../domain/count-of.js";
 import type { EmbeddingCompletion } from "../domain/embedding.js";
 import { estimateTextTokens } from "../domain/estimate.js";
 import type { OperationKind } from "../domain/record.js";
@@ -107,7 +108,7 @@ export class EmbeddingOperation implements Operation<null, EmbeddedTexts> {
     const run = this.#run;
     const { dim, usage, modelReported, statusCode, latencyMs, limits } = completion;
     if (completion.vectors.length !== this.#texts.length) {
-      const what = `${completion.vectors.length} vectors for ${this.#texts.length} texts`;
+      const what = `${countOf(completion.vectors.length, "vector")} for ${countOf(this.#texts.length, "text")}`;
       throw invalid(source, completion, "count_mismatch", what, { expected: this.#texts.length });
     }
     if (run.dim !== undefined && dim !== run.dim) {

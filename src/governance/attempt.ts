@@ -1,5 +1,5 @@
 import type { SourceConfig } from "../domain/source.js";
-import type { Grant, Refusal, Verdict } from "../domain/tick.js";
+import type { Grant, Verdict } from "../domain/tick.js";
 import { type PartialReply, TransientError } from "../errors.js";
 import type { CancelTimer, Runtime } from "../ports/runtime.js";
 import type { AttemptContext } from "../ports/transport.js";
@@ -7,6 +7,7 @@ import { type Call, mayMoveOn } from "./call.js";
 import type { Evacuee } from "./evacuation.js";
 import type { Interruption } from "./interrupt.js";
 import type { AttemptMark } from "./stall-clock.js";
+import type { Wait } from "./wait-log.js";
 
 type AbortListener = (reason: unknown) => void;
 
@@ -19,8 +20,8 @@ export class Attempt implements AttemptContext, Evacuee {
   readonly source: SourceConfig;
   readonly grant: Grant;
   readonly waitedMs: number;
-  /** What that wait was for; null = it was no refusal. */
-  readonly waitedFor: Refusal | null;
+  /** What that wait was for; empty = nothing refused it. */
+  readonly waits: readonly Wait[];
   /** The attempt that showed no token, beside which this one was sent; null = it is no hedge. */
   beside: Attempt | null = null;
   /** 1-based within the call. */
@@ -51,12 +52,12 @@ export class Attempt implements AttemptContext, Evacuee {
   #listener: AbortListener | null = null;
   #furtherListeners: Set<AbortListener> | null = null;
 
-  constructor(call: Call, source: SourceConfig, grant: Grant, waitedMs: number, waitedFor: Refusal | null) {
+  constructor(call: Call, source: SourceConfig, grant: Grant, waitedMs: number, waits: readonly Wait[]) {
     this.call = call;
     this.source = source;
     this.grant = grant;
     this.waitedMs = waitedMs;
-    this.waitedFor = waitedFor;
+    this.waits = waits;
     this.startedMs = this.runtime.now();
     this.mark = call.clock.begin(this.startedMs);
     call.attempts += 1;

@@ -1,3 +1,4 @@
+import { countOf } from "../domain/count-of.js";
 import type { SourceConfig } from "../domain/source.js";
 import type { Passed, Refusal, SourceSnapshot } from "../domain/tick.js";
 import {
@@ -134,7 +135,7 @@ export function fits(call: Call, source: SourceConfig): boolean {
 export function tooLarge(call: Call): RequestRejectedError {
   const { estTokens } = call.operation;
   return new RequestRejectedError(
-    `the call would reserve ${estTokens} tokens, more than any source's TPM limit lets through in a minute; ` +
+    `the call would reserve ${countOf(estTokens, "token")}, more than any source's TPM limit lets through in a minute; ` +
       "shorten the prompt, lower maxTokens or raise TPM",
     { code: "request_too_large_for_tier", operation: call.kind, details: { estTokens } },
   );
@@ -180,5 +181,5 @@ export function noSources(call: Call): AllSourcesExhausted {
 }
 
 export function attemptsText(call: Call): string {
-  return call.attempts === 1 ? "1 attempt" : `${call.attempts} attempts`;
+  return countOf(call.attempts, "attempt");
 }

@@ -11,6 +11,7 @@ import type { Dispatcher } from "./dispatcher.js";
 import { createInterrupt, type Interrupt } from "./interrupt.js";
 import type { CallOptions, Operation } from "./operation.js";
 import { createStallClock, type StallClock } from "./stall-clock.js";
+import type { Wait } from "./wait-log.js";
 import type { Warn } from "./warn.js";
 
 /** What the loop works with; one per client. */
@@ -63,6 +64,8 @@ export interface Call {
   lastFailure: Error | null;
   /** What the call waits for, while it waits. */
   lastRefusal: Refusal | null;
+  /** What it waited for when a wait ended without a permit; null = none did. */
+  endedWaits: readonly Wait[] | null;
   /** Progress elsewhere lets the call wait beyond its own stall window until this moment. */
   patienceUntilMs: number;
   /** The row that ends the call has been written. */
@@ -104,6 +107,7 @@ export function startCall(
     deadHere: null,
     lastFailure: null,
     lastRefusal: null,
+    endedWaits: null,
     patienceUntilMs: 0,
     finalRowWritten: false,
   };

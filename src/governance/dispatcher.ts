@@ -13,12 +13,13 @@ import {
   takeForTick,
 } from "./accounting-queue.js";
 import { askGovernor } from "./backend-errors.js";
-import { createDesk, type Desk, type DispatcherOptions, leave, releaseIfHeld } from "./desk.js";
+import { createDesk, type Desk, type DispatcherOptions, leave, releaseIfHeld, warnOf } from "./desk.js";
 import { Evacuation } from "./evacuation.js";
 import { createHintTimer, type HintTimer } from "./hint-timer.js";
 import { createLandings } from "./landings.js";
 import { countLostLeases } from "./lost-leases.js";
 import { createProgress, type Progress } from "./progress.js";
+import { createStoreCheck, type StoreCheck } from "./store-check.js";
 import { answerWants } from "./tick-answer.js";
 import { nextAgain, tickFailed } from "./tick-failure.js";
 import { unsentSettle } from "./unsent.js";
@@ -50,6 +51,7 @@ export class Dispatcher {
   readonly #landings = createLandings();
   readonly #progress: Progress;
   readonly #hint: HintTimer;
+  readonly #storeCheck: StoreCheck;
   readonly #unsubscribe: () => void;
   #sequence = 0;
   /** The governor answers later: a tick may be in flight. */
@@ -68,6 +70,7 @@ export class Dispatcher {
       giveBack: (grant) => this.settle(unsentSettle(grant)),
     });
     this.#progress = createProgress(governor, runtime);
+    this.#storeCheck = createStoreCheck(governor, (text) => warnOf(this.#desk, "store", text));
     this.#hint = createHintTimer(runtime, () => this.#wake());
     this.#unsubscribe = governor.onEvent((event) => this.#hear(event));
   }
@@ -272,9 +275,8 @@ export class Dispatcher {
   #tickAnswered(reply: TickReply, accounts: TakenAccounts, wants: readonly QueueEntry[], sentMs: number | null): void {
     const desk = this.#desk;
     desk.retry.succeeded();
-    if (accounts !== NO_ACCOUNTS) {
-      this.#leasesLost += countLostLeases(desk, reply, accounts, sentMs);
-    }
+    if (sentMs !== null) this.#storeCheck.answered(sentMs);
+    if (accounts !== NO_ACCOUNTS) this.#leasesLost += countLostLeases(desk, reply, accounts, sentMs);
     if (wants.length === 0) return;
     desk.waiters.answered();
     answerWants(desk, reply, wants, sentMs);

@@ -8,6 +8,7 @@ import { OpenedStream } from "./operation.js";
 import { interruptionError, wantFor } from "./permit.js";
 import { send, UNSENT } from "./send.js";
 import { unsentSettle } from "./unsent.js";
+import { NO_WAITS } from "./wait-log.js";
 import type { QueueEntry } from "./want-queue.js";
 
 /** null = this attempt runs alone, which costs nothing. */
@@ -113,7 +114,7 @@ export class Hedge {
       return;
     }
     call.hedged = true;
-    const second = new Attempt(call, sourceNamed(call, grant.source)!, grant, 0, null);
+    const second = new Attempt(call, sourceNamed(call, grant.source)!, grant, 0, NO_WAITS);
     second.beside = this.#first;
     this.#run(second);
   }

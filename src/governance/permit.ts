@@ -6,14 +6,15 @@ import { textOf } from "./backend-errors.js";
 import { type Call, patienceMs } from "./call.js";
 import { deadlinePassed, endByRefusal, isAllDead, isAllOpen, stalled } from "./call-ends.js";
 import type { Interruption } from "./interrupt.js";
+import { markWait, NO_WAITS, type Wait, type WaitLog, type WaitMark, waitsSince } from "./wait-log.js";
 import type { QueueEntry } from "./want-queue.js";
 
 export interface Permit {
   readonly grant: Grant;
   /** In the queue, and until a start that was given ahead. */
   waitedMs: number;
-  /** Why it was refused last before; null = it never was. */
-  readonly waitedFor: Refusal | null;
+  /** What that was for, without the time until a start that was given ahead; empty = it was never refused. */
+  waits: readonly Wait[];
 }
 
 const BACKEND_RECHECK_MS = 1_000;
@@ -27,7 +28,8 @@ export function getPermit(call: Call, leaseId: string): Permit | Promise<Permit>
   if (selector !== null) return getOrderedPermit(call, leaseId, selector);
   const entry = new CallEntry(call, wantFor(call, leaseId, call.candidates, false));
   const answer = dispatcher.admit(entry);
-  return answer instanceof Promise ? waitForPermit(call, entry, answer, runtime.now()) : permitFrom(call, answer, 0);
+  if (answer instanceof Promise) return waitForPermit(call, entry, answer, runtime.now());
+  return permitFrom(call, answer, 0, NO_WAITS);
 }
 
 /** A user's selector sees the snapshot first. One that fails is done without: it is a preference, not a limit. */
@@ -40,7 +42,7 @@ async function getOrderedPermit(call: Call, leaseId: string, selector: Selector)
   const entry = new CallEntry(call, wantFor(call, leaseId, order ?? call.candidates, order !== null));
   const answer = dispatcher.admit(entry);
   if (answer instanceof Promise) return waitForPermit(call, entry, answer, askedMs);
-  return permitFrom(call, answer, runtime.now() - askedMs);
+  return permitFrom(call, answer, runtime.now() - askedMs, NO_WAITS);
 }
 
 function orderBy(call: Call, selector: Selector, snapshot: ScopeSnapshot): readonly string[] | null {
@@ -86,7 +88,9 @@ class CallEntry implements QueueEntry {
   readonly want: CallWant;
   readonly sequence: number;
   readonly backendGraceMs: number;
+  log: WaitLog | null = null;
   readonly #call: Call;
+  #mark: WaitMark | null = null;
 
   constructor(call: Call, want: CallWant) {
     this.#call = call;
@@ -98,6 +102,15 @@ class CallEntry implements QueueEntry {
   staysAfter(refusal: Refusal): boolean {
     this.#call.lastRefusal = refusal;
     return mayWait(this.#call, refusal);
+  }
+
+  waits(nowMs: number): void {
+    this.#mark = this.log === null ? null : markWait(this.log, nowMs);
+  }
+
+  /** Since `waits`. */
+  waitedFor(nowMs: number): readonly Wait[] {
+    return this.log === null || this.#mark === null ? NO_WAITS : waitsSince(this.log, this.#mark, nowMs);
   }
 
   refresh(): void {
@@ -134,26 +147,30 @@ function isWithinPatience(call: Call, earliestMs: number): boolean {
   return earliestMs <= patienceMs(call, nowMs);
 }
 
-function permitFrom(call: Call, answer: Grant | Refusal, waitedMs: number): Permit {
+function permitFrom(call: Call, answer: Grant | Refusal, waitedMs: number, waits: readonly Wait[]): Permit {
   if ("kind" in answer) throw endByRefusal(call, answer);
-  const waitedFor = call.lastRefusal;
   call.lastRefusal = null;
   call.failsPaid = call.fails;
-  return { grant: answer, waitedMs, waitedFor };
+  return { grant: answer, waitedMs, waits };
 }
 
 async function waitForPermit(
   call: Call,
-  entry: QueueEntry,
+  entry: CallEntry,
   answer: Promise<Grant | Refusal>,
   askedMs: number,
 ): Promise<Permit> {
   const { dispatcher, runtime } = call.environment;
+  entry.waits(runtime.now());
   const stopListening = call.interrupt.listen((i) => dispatcher.withdraw(entry, interruptionError(call, i)));
   const stopPatience = watchPatience(call, (error) => dispatcher.withdraw(entry, error));
   try {
     const granted = await answer;
-    return permitFrom(call, granted, runtime.now() - askedMs);
+    const nowMs = runtime.now();
+    return permitFrom(call, granted, nowMs - askedMs, entry.waitedFor(nowMs));
+  } catch (error) {
+    call.endedWaits = entry.waitedFor(runtime.now());
+    throw error;
   } finally {
     stopListening();
     stopPatience();

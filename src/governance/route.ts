@@ -1,7 +1,8 @@
-import type { Passed, Refusal } from "../domain/tick.js";
+import type { Passed } from "../domain/tick.js";
 import { GatewayUnavailableError } from "../errors.js";
 import type { Attempt } from "./attempt.js";
 import type { Call } from "./call.js";
+import type { Wait } from "./wait-log.js";
 
 /**
  * The column `route` (spec 05): who was passed over and why, in the words of `perSourceReasons`, and what the call as a
@@ -15,8 +16,8 @@ interface RouteEntry {
 
 const SCOPE = "*";
 
-/** `waitMs` of a source: how much longer it would have taken; of `*`: how long the call has waited. */
-export function attemptRoute({ call, source, grant, waitedFor, waitedMs, beside, startedMs }: Attempt): string | null {
+/** `waitMs` of a source: how much longer it would have taken; of `*`: how long the call has waited for that. */
+export function attemptRoute({ call, source, grant, waits, waitedMs, beside, startedMs }: Attempt): string | null {
   const entries = grant.passedOver.map(entryOf);
   // They are no candidates any more, so the governor was not asked about them.
   for (const name of call.deadHere?.keys() ?? []) {
@@ -27,20 +28,29 @@ export function attemptRoute({ call, source, grant, waitedFor, waitedMs, beside,
     const silentMs = Math.max(0, startedMs - beside.sentAtMs);
     entries.push({ source: beside.source.name, reason: "hedged", waitMs: Math.ceil(silentMs) });
   }
-  if (waitedFor !== null && waitedMs > 0) {
-    entries.push({ source: SCOPE, reason: waitReason(waitedFor), waitMs: Math.ceil(waitedMs) });
-  }
+  if (waitedMs > 0) entries.push(...waitEntries(waits, waitedMs));
   return written(entries);
 }
 
-/** Of a call that ends outside an attempt. `waitMs`: how much longer it would have been, at most. */
+/** What the waits don't tell, the way to the governor and the time until a start given ahead, belongs to the last one. */
+function waitEntries(waits: readonly Wait[], waitedMs: number): RouteEntry[] {
+  const toldMs = waits.reduce((sum, { waitMs }) => sum + waitMs, 0);
+  const untoldMs = Math.max(0, waitedMs - toldMs);
+  return waits.map(({ reason, waitMs }, at) => {
+    const wholeMs = at === waits.length - 1 ? waitMs + untoldMs : waitMs;
+    return { source: SCOPE, reason, waitMs: Math.ceil(wholeMs) };
+  });
+}
+
+/** Of a call that ends outside an attempt. */
 export function terminalRoute(call: Call, error: unknown, isCallersReason: boolean): string | null {
   const refusal = call.lastRefusal;
   const entries = isCallersReason ? (refusal?.passedOver ?? []).map(entryOf) : reasonsOf(error);
+  const waits = call.endedWaits ?? [];
+  entries.push(...waitEntries(waits, 0));
   // Of a full source its own entry tells; of a turn or a budget nothing else does.
-  if (refusal?.kind === "fairness") {
-    entries.push({ source: SCOPE, reason: waitReason(refusal), waitMs: Math.ceil(refusal.waitHintMs) });
-  }
+  if (waits.length === 0 && refusal?.kind === "fairness")
+    entries.push({ source: SCOPE, reason: "fairness", waitMs: 0 });
   return written(entries);
 }
 
@@ -54,13 +64,6 @@ function reasonsOf(error: unknown): RouteEntry[] {
 }
 
 const entryOf = ({ source, reason, waitMs }: Passed): RouteEntry => ({ source, reason, waitMs: Math.ceil(waitMs) });
-
-/** A full gate by its name; of the others the word that sources have for it. */
-function waitReason({ kind, gate }: Refusal): string {
-  if (kind === "gate") return gate ?? kind;
-  if (kind === "cooldown") return "cooling";
-  return kind === "breaker" ? "breaker_open" : kind;
-}
 
 function written(entries: readonly RouteEntry[]): string | null {
   return entries.length === 0 ? null : JSON.stringify(entries);

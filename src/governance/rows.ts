@@ -171,7 +171,7 @@ function attemptRow(attempt: Attempt, outcome: RecordOutcome): Row {
   const row = emptyRow(call, attempt.callId, outcome, attempt.source);
   row.attempt = attempt.number;
   row.waitedMs = attempt.waitedMs;
-  const isPlain = grant.passedOver.length === 0 && attempt.waitedFor === null && attempt.beside === null;
+  const isPlain = grant.passedOver.length === 0 && attempt.waits.length === 0 && attempt.beside === null;
   if (!isPlain || call.deadHere !== null) row.route = attemptRoute(attempt);
   return row;
 }

@@ -3,6 +3,7 @@ import { type Call, keepSources, patienceMs, sourceNamed } from "./call.js";
 import type { Interruption } from "./interrupt.js";
 import { getPermit, interruptionError, orInterrupted, type Permit, stallError } from "./permit.js";
 import { unsentSettle } from "./unsent.js";
+import { joinWaits } from "./wait-log.js";
 
 /** From the permit to the attempt. */
 
@@ -27,7 +28,7 @@ export async function startable(call: Call, permit: Permit): Promise<Permit> {
 }
 
 /** Gives back and asks in one step, so that the slot that comes back isn't given to a call behind this one. */
-async function askInstead(call: Call, { grant, waitedMs }: Permit): Promise<Permit> {
+async function askInstead(call: Call, { grant, waitedMs, waits }: Permit): Promise<Permit> {
   const { dispatcher, runtime } = call.environment;
   dispatcher.giveBack(grant);
   let asked: Permit | Promise<Permit>;
@@ -41,6 +42,7 @@ async function askInstead(call: Call, { grant, waitedMs }: Permit): Promise<Perm
   }
   const next = await asked;
   next.waitedMs += waitedMs;
+  next.waits = joinWaits(waits, next.waits);
   return next;
 }
 
@@ -67,5 +69,5 @@ function untilStart(call: Call, permit: Permit): Promise<boolean> {
 export function startAttempt(call: Call, permit: Permit): Attempt {
   const source = sourceNamed(call, permit.grant.source)!;
   if (!call.failover && call.sources.length > 1) keepSources(call, (other) => other.name === source.name);
-  return new Attempt(call, source, permit.grant, permit.waitedMs, permit.waitedFor);
+  return new Attempt(call, source, permit.grant, permit.waitedMs, permit.waits);
 }

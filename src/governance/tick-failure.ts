@@ -1,3 +1,4 @@
+import { countOf } from "../domain/count-of.js";
 import { SourceNotConfiguredError } from "../errors.js";
 import { accountCount, giveBack, type TakenAccounts } from "./accounting-queue.js";
 import { admissionError } from "./backend-errors.js";
@@ -42,7 +43,7 @@ function accountsFailed(desk: Desk, error: unknown, accounts: TakenAccounts): vo
   const dropped = giveBack(desk.accounts, accounts, runtime.now(), leaseTtlMs);
   if (dropped > 0) {
     const text = "accounting was dropped: its leases ended before the governor could be told";
-    warnOf(desk, "accounting_dropped", `${text} (${dropped} entries)`);
+    warnOf(desk, "accounting_dropped", `${text} (${countOf(dropped, "entry", "entries")})`);
   }
   desk.accounts.isolating = true;
   desk.retry.later(error);
@@ -61,8 +62,9 @@ function wantFailed(desk: Desk, entry: QueueEntry, error: unknown): void {
   const failure = admissionError("tick", error, options.governor.scope, sourceName);
   const isAsking = waiters.isAsking(entry);
   const mayWait = isAsking && !SourceNotConfiguredError.isInstance(failure);
-  if (mayWait && waiters.hasGrace(entry, options.runtime.now())) {
-    pause(queue, entry);
+  const nowMs = options.runtime.now();
+  if (mayWait && waiters.hasGrace(entry, nowMs)) {
+    pause(queue, entry, nowMs);
     desk.retry.later(error);
     return;
   }

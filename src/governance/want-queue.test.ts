@@ -64,7 +64,7 @@ describe("want queue", () => {
     block(queue, first, refusal(500), 1_000);
     expect(nextToAsk(queue, 32)).toEqual([second]);
     expect(earliestUnblockMs(queue)).toBe(1_500);
-    pause(queue, second);
+    pause(queue, second, 1_000);
     expect(nextToAsk(queue, 32)).toEqual([]);
     resumeAll(queue);
     unblockAll(queue);
@@ -139,7 +139,7 @@ describe("want queue", () => {
     expect(dequeue(queue, there)).toBe(false);
     expect(queue.size).toBe(0);
     expect(block(queue, entry({ candidates: ["z"] }), refusal(1), 0)).toBeNull();
-    pause(queue, entry({ candidates: ["z"] }));
+    pause(queue, entry({ candidates: ["z"] }), 0);
   });
 
   const step = fc.record({

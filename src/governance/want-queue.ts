@@ -1,4 +1,5 @@
 import type { Refusal, Want } from "../domain/tick.js";
+import { BACKEND, newWaitLog, noteReason, type WaitLog, waitReason } from "./wait-log.js";
 
 /** One call waiting for its permit. */
 export interface QueueEntry {
@@ -11,6 +12,8 @@ export interface QueueEntry {
   readonly backendGraceMs: number;
   /** Brings the want up to date before it is asked. */
   refresh?(): void;
+  /** What its group waits for; set when it joins the queue. */
+  log?: WaitLog | null;
 }
 
 /** The want as it is at this moment. */
@@ -36,6 +39,8 @@ export interface WantGroup {
   paused: boolean;
   /** Why its head was last refused; null = not asked yet. */
   lastRefusal: Refusal | null;
+  /** What they wait for; another one for those that come after the group was empty. */
+  log: WaitLog;
   /** Entries that have not been told of any refusal yet. */
   readonly untold: Set<QueueEntry>;
 }
@@ -83,6 +88,8 @@ export function enqueue(queue: WantQueue, entry: QueueEntry): WantGroup {
     queue.groups.set(key, group);
   }
   const { entries } = group;
+  if (entries.length === 0 && group.log.reason !== null) group.log = newWaitLog();
+  entry.log = group.log;
   let index = entries.length;
   if (index > 0 && goesBefore(entry, entries[index - 1]!)) index = insertionIndex(entries, entry);
   if (index === entries.length) entries.push(entry);
@@ -94,7 +101,16 @@ export function enqueue(queue: WantQueue, entry: QueueEntry): WantGroup {
 }
 
 function newGroup(key: string): WantGroup {
-  return { key, entries: [], blockedBy: null, blockedUntilMs: 0, paused: false, lastRefusal: null, untold: new Set() };
+  return {
+    key,
+    entries: [],
+    blockedBy: null,
+    blockedUntilMs: 0,
+    paused: false,
+    lastRefusal: null,
+    log: newWaitLog(),
+    untold: new Set(),
+  };
 }
 
 /** Where the entries of lower priority begin. */
@@ -162,6 +178,7 @@ export function block(queue: WantQueue, entry: QueueEntry, refusal: Refusal, now
     group.blockedBy = refusal;
     group.blockedUntilMs = untilMs;
     group.lastRefusal = refusal;
+    noteReason(group.log, waitReason(refusal), nowMs);
     return group;
   }
   // Another priority may have its turn before the head has.
@@ -184,9 +201,11 @@ export function takeUntold(group: WantGroup): QueueEntry[] {
 }
 
 /** The governor failed: the entry's group is not asked until `resumeAll`. */
-export function pause(queue: WantQueue, entry: QueueEntry): void {
+export function pause(queue: WantQueue, entry: QueueEntry, nowMs: number): void {
   const group = groupOf(queue, entry);
-  if (group !== undefined) group.paused = true;
+  if (group === undefined) return;
+  group.paused = true;
+  noteReason(group.log, BACKEND, nowMs);
 }
 
 export function resumeAll(queue: WantQueue): void {

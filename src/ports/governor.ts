@@ -17,5 +17,7 @@ export interface Governor {
   snapshot(): ScopeSnapshot | Promise<ScopeSnapshot>;
   /** Milliseconds since the last success or first token anywhere in the scope; Infinity when there never was one. */
   progressAgeMs(): number | Promise<number>;
+  /** What makes limits unsafe in its store although it works, in words for people; empty = nothing is known. */
+  dangers?(): Promise<readonly string[]>;
   close(): Promise<void>;
 }

@@ -26,7 +26,7 @@ export interface StatusFile {
   readonly snapshot: StatusSnapshot;
 }
 
-export type StatusLimits = Pick<LimitConfig, "maxConcurrency" | "rpm" | "tpm">;
+export type StatusLimits = Pick<LimitConfig, "maxConcurrency" | "rpm" | "tpm" | "limitRule">;
 
 export interface StatusSnapshot extends ScopeSnapshot {
   readonly waiting: WaitingSummary;

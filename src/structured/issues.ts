@@ -1,3 +1,5 @@
+import { countOf } from "../domain/count-of.js";
+
 /** What broke, in few words: for the re-ask and for the error. */
 
 /** One thing that is wrong with an answer. */
@@ -27,9 +29,9 @@ export function preview(value: unknown): string {
   if (value === undefined) return "nothing";
   if (typeof value === "string") {
     const shown = JSON.stringify(clip(value, MAX_TEXT_UNITS));
-    return value.length > MAX_TEXT_UNITS ? `${shown} (a text of ${value.length} characters)` : shown;
+    return value.length > MAX_TEXT_UNITS ? `${shown} (a text of ${countOf(value.length, "character")})` : shown;
   }
-  if (Array.isArray(value)) return value.length === 1 ? "a list of 1 item" : `a list of ${value.length} items`;
+  if (Array.isArray(value)) return `a list of ${countOf(value.length, "item")}`;
   if (typeof value !== "object" || value === null) return String(value);
   const keys: string[] = [];
   for (const key in value) {

@@ -98,7 +98,7 @@ export function createChannel(recorder: Recorder, runtime: Runtime, faults: Tele
       }
     },
     end: isLateRecorder(recorder)
-      ? recorder.onProblem(({ code, message }) => faults.warn(name, code, message))
+      ? recorder.onProblem(({ code, message }) => faults.warn(name, code, `${message} (${code})`))
       : () => {},
     stats() {
       try {

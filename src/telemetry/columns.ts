@@ -62,6 +62,9 @@ export const OPEN_COLUMNS = [
   { name: "parent_call_id", type: "TEXT" },
 ] as const satisfies readonly Column[];
 
+/** What a row, its call, its session and the step above it are called by. */
+export const ID_COLUMNS = ["call_id", "request_id", "session_id", "parent_call_id"] as const;
+
 export const OPEN_TABLE = "open_attempts";
 export const DEFAULT_TABLE = "llm_calls";
 

@@ -1,6 +1,6 @@
 import { closeSync, fstatSync, fsyncSync, openSync, readSync, writeSync } from "node:fs";
 import type { OpenAttempt } from "../domain/record.js";
-import { isSince, type StoredRow } from "./columns.js";
+import { type ColumnValue, ID_COLUMNS, isSince, type StoredRow } from "./columns.js";
 import { isTornLine, parseTelemetryLine, readLines, rowLine } from "./json-lines.js";
 import { type RowFilter, type StoreRepair, type TelemetryFile, TelemetryFileError } from "./store.js";
 
@@ -14,13 +14,15 @@ export function openJsonlFile(path: string): TelemetryFile {
   async function* rows(filter: RowFilter = {}): AsyncGenerator<StoredRow> {
     unreadableLines = 0;
     let isOurs = false;
+    const ids = filter.ids === undefined ? null : new Set<ColumnValue>(filter.ids);
     for await (const text of readLines(path)) {
       if (text.trim() === "") continue;
       const line = parseTelemetryLine(text);
       if (line.kind === "unreadable") unreadableLines += 1;
       isOurs ||= line.kind !== "unreadable" || isTornLine(text);
       if (line.kind !== "record" || !isSince(line.row, filter.sinceMs)) continue;
-      if (filter.sessionId === undefined || line.row.session_id === filter.sessionId) yield line.row;
+      if (filter.sessionId !== undefined && line.row.session_id !== filter.sessionId) continue;
+      if (ids === null || ID_COLUMNS.some((name) => ids.has(line.row[name]))) yield line.row;
     }
     // Nothing but foreign lines: empty books of it would say that all is well.
     if (unreadableLines > 0 && !isOurs) throw TelemetryFileError.foreign(path, "none of its lines is a telemetry row");

@@ -1,17 +1,18 @@
 import { CALL_COLUMNS, isoTime, OPEN_TABLE } from "./columns.js";
 import type { Query } from "./postgres-database.js";
 import { HopelessError, PoolError } from "./postgres-errors.js";
+import { BUILD_TIMEOUT_MS, buildIndexes, indexNamesOf, noTelemetry } from "./postgres-indexes.js";
 import { openDatabaseOf, timeColumn } from "./postgres-store.js";
 import {
+  baseIndexes,
   columnsOf,
-  indexesOf,
   missingRights,
   prepareCalls,
   prepareJournal,
+  type TableColumns,
   type TableNames,
 } from "./postgres-tables.js";
 import type { PruneOptions, PruneResult } from "./prune.js";
-import { TelemetryFileError } from "./store.js";
 
 /** A transaction of this many rows is done in some milliseconds. */
 const PAGE_ROWS = 2_000;
@@ -22,17 +23,12 @@ const PAGE_ROWS = 2_000;
  */
 export async function prunePostgres(dsn: string, options: PruneOptions): Promise<PruneResult> {
   const opened = openDatabaseOf(dsn, options.table);
-  const { calls, table } = opened.names;
+  const { calls } = opened.names;
   try {
     return await opened.run(async (query) => {
       const columns = await columnsOf(query, calls);
       if (!columns.has("call_id") || timeColumn(columns) === null) {
-        const shown = opened.database.shown;
-        throw new TelemetryFileError(
-          shown,
-          `has no telemetry in a table ${table}`,
-          "Give another --db or --table NAME",
-        );
+        throw noTelemetry(opened);
       }
       const old = `created_at < $1::${columns.get("created_at")}`;
       const before = isoTime(options.beforeMs) ?? "-infinity";
@@ -62,7 +58,9 @@ async function deletePages(query: Query, calls: string, old: string, before: str
 }
 
 export interface MigrateResult {
-  /** Columns and indexes that were added; a table that was made has all of them. */
+  /** Tables that were missing; what belongs to them is not told apart. */
+  readonly created: readonly { readonly table: string; readonly columns: number }[];
+  /** Columns and indexes that tables lacked. */
   readonly added: readonly string[];
 }
 
@@ -71,7 +69,7 @@ export interface MigrateResult {
  * writers up. Throws TelemetryFileError.
  */
 export async function migratePostgres(dsn: string, table?: string): Promise<MigrateResult> {
-  const opened = openDatabaseOf(dsn, table);
+  const opened = openDatabaseOf(dsn, table, BUILD_TIMEOUT_MS);
   const { names } = opened;
   try {
     return await opened.run(async (query) => {
@@ -80,26 +78,41 @@ export async function migratePostgres(dsn: string, table?: string): Promise<Migr
         const { incomplete } = await prepare(query, names);
         if (incomplete !== null) throw new HopelessError(incomplete);
       }
-      for (const index of indexesOf(names)) await query(`CREATE INDEX CONCURRENTLY IF NOT EXISTS ${index}`);
-      const after = await stateOf(query, names);
-      return { added: [...after].filter((name) => !before.has(name)) };
+      await buildIndexes(opened, query, baseIndexes(names));
+      return changesBetween(before, await stateOf(query, names), names.table);
     });
   } finally {
     await opened.database.close();
   }
 }
 
-async function stateOf(query: Query, names: TableNames): Promise<Set<string>> {
+interface TablesState {
+  /** Columns by table. */
+  readonly tables: ReadonlyMap<string, TableColumns>;
+  readonly indexes: ReadonlySet<string>;
+}
+
+async function stateOf(query: Query, names: TableNames): Promise<TablesState> {
   const calls = await columnsOf(query, names.calls);
   const open = await columnsOf(query, names.open);
-  const text =
-    "SELECT indexrelid::regclass::text AS name FROM pg_index WHERE indrelid = to_regclass($1) AND NOT indisprimary";
-  const indexes = await query(text, [names.calls]);
-  return new Set([
-    ...[...calls.keys()].map((column) => `${names.table}.${column}`),
-    ...[...open.keys()].map((column) => `${OPEN_TABLE}.${column}`),
-    ...indexes.map(({ name }) => `index ${name}`),
+  const tables = new Map([
+    [names.table, calls],
+    [OPEN_TABLE, open],
   ]);
+  return { tables, indexes: await indexNamesOf(query, names) };
+}
+
+function changesBetween(before: TablesState, after: TablesState, indexed: string): MigrateResult {
+  const created: { table: string; columns: number }[] = [];
+  const added: string[] = [];
+  for (const [table, columns] of after.tables) {
+    const known = before.tables.get(table);
+    if (known === undefined || known.size === 0) created.push({ table, columns: columns.size });
+    else added.push(...[...columns.keys()].filter((name) => !known.has(name)).map((name) => `${table}.${name}`));
+  }
+  const isNew = created.some(({ table }) => table === indexed);
+  if (!isNew) added.push(...[...after.indexes].filter((name) => !before.indexes.has(name)));
+  return { created, added };
 }
 
 /** What `check` says of one thing: it is as it should be, less is kept than could be, or rows are lost. */

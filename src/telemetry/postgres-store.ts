@@ -1,5 +1,14 @@
 import { dsnProblem } from "../domain/postgres-dsn.js";
-import { CALL_COLUMNS, type Column, DEFAULT_TABLE, isoTime, isSince, OPEN_COLUMNS, type StoredRow } from "./columns.js";
+import {
+  CALL_COLUMNS,
+  type Column,
+  DEFAULT_TABLE,
+  ID_COLUMNS,
+  isoTime,
+  isSince,
+  OPEN_COLUMNS,
+  type StoredRow,
+} from "./columns.js";
 import { completeRow, openFromRow } from "./json-lines.js";
 import { inTransaction, PostgresDatabase, type Query } from "./postgres-database.js";
 import { HopelessError, isDenied, LateError, PoolError, sqlState } from "./postgres-errors.js";
@@ -131,6 +140,11 @@ function selectRows(names: TableNames, columns: TableColumns, filter: RowFilter)
   if (filter.sessionId !== undefined) {
     values.push(filter.sessionId);
     conditions.push(`session_id::text = $${values.length}`);
+  }
+  if (filter.ids !== undefined) {
+    values.push(filter.ids);
+    const known = ID_COLUMNS.filter((name) => columns.has(name));
+    conditions.push(`(${known.map((name) => `${name}::text = ANY($${values.length}::text[])`).join(" OR ")})`);
   }
   const since = filter.sinceMs === undefined ? null : isoTime(filter.sinceMs);
   if (since !== null && time !== null) {

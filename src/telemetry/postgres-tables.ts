@@ -1,4 +1,5 @@
 import { CALL_COLUMNS, COLUMNS_BEFORE_CREATED_AT, type Column, OPEN_COLUMNS, OPEN_TABLE } from "./columns.js";
+import { type ColumnIndex, indexOn } from "./index-columns.js";
 import { inTransaction, type Query } from "./postgres-database.js";
 import { HopelessError, isDenied, isRace, isStructural, sqlState, textOf } from "./postgres-errors.js";
 
@@ -98,17 +99,17 @@ async function createCalls(query: Query, names: TableNames): Promise<void> {
   definitions.splice(COLUMNS_BEFORE_CREATED_AT, 0, CREATED_AT);
   await inTransaction(query, async () => {
     await query(`CREATE TABLE ${names.calls} (${definitions.join(", ")})`);
-    for (const index of indexesOf(names)) await query(`CREATE INDEX ${index}`);
+    for (const index of baseIndexes(names)) await query(`CREATE INDEX ${indexDefinition(names, index)}`);
   });
 }
 
+export function baseIndexes({ table }: TableNames): readonly ColumnIndex[] {
+  return [indexOn(table, "created_at"), indexOn(table, "session_id")];
+}
+
 /** What stands behind CREATE INDEX. */
-export function indexesOf({ calls, table }: TableNames): readonly string[] {
-  return [
-    `${quoted(`${table}_created_at`)} ON ${calls} (created_at)`,
-    // Most rows have no session, and none is ever looked for.
-    `${quoted(`${table}_session_id`)} ON ${calls} (session_id) WHERE session_id IS NOT NULL`,
-  ];
+export function indexDefinition({ calls }: TableNames, { name, column, isPartial }: ColumnIndex): string {
+  return `${quoted(name)} ON ${calls} (${column})${isPartial ? ` WHERE ${column} IS NOT NULL` : ""}`;
 }
 
 async function createOpen(query: Query, names: TableNames): Promise<void> {

@@ -1,6 +1,7 @@
 import { createdAtMs, DEFAULT_TABLE, type StoredRow } from "./columns.js";
-import { columnsOf, type Database, openDatabase, rollback } from "./sqlite-driver.js";
+import { type Database, openDatabase, rollback } from "./sqlite-driver.js";
 import { explained } from "./sqlite-errors.js";
+import { columnsOf } from "./sqlite-tables.js";
 import { type TelemetryFile, TelemetryFileError } from "./store.js";
 
 export interface PruneOptions {
@@ -43,7 +44,7 @@ export function pruneTelemetry(file: Pick<TelemetryFile, "kind" | "path">, optio
 }
 
 /** Before anything is opened for writing: a file of something else is not touched. */
-function requireTable(path: string, table: string): void {
+export function requireTable(path: string, table: string): void {
   const columns = explained(path, () => {
     const database = openDatabase(path, { readOnly: true });
     try {

@@ -3,6 +3,7 @@ import {
   CALL_COLUMNS,
   type ColumnValue,
   DEFAULT_TABLE,
+  ID_COLUMNS,
   isoTime,
   isSince,
   OPEN_COLUMNS,
@@ -11,17 +12,9 @@ import {
   tableLayout,
 } from "./columns.js";
 import { completeRow, openFromRow } from "./json-lines.js";
-import {
-  columnsOf,
-  type Database,
-  deleteOpenSql,
-  findDriver,
-  insertSql,
-  openDatabase,
-  prepareTables,
-  rollback,
-} from "./sqlite-driver.js";
+import { type Database, findDriver, openDatabase, rollback } from "./sqlite-driver.js";
 import { explained } from "./sqlite-errors.js";
+import { columnsOf, deleteOpenSql, insertSql, prepareTables } from "./sqlite-tables.js";
 import { type RowFilter, type StoreRepair, type TelemetryFile, TelemetryFileError } from "./store.js";
 
 const PAGE_ROWS = 2_000;
@@ -62,6 +55,30 @@ interface OpenTable {
 /** Pages instead of one cursor: a report must not hold a read lock while it works. */
 async function* readRows({ database, path, table, existing }: OpenTable, filter: RowFilter): AsyncGenerator<StoredRow> {
   if (existing.size === 0) return;
+  const statement = explained(path, () => {
+    const { sql, values } = selectRows(database, table, filter, existing);
+    const prepared = database.prepare(sql);
+    return { all: (last: number) => prepared.all(last, ...values) };
+  });
+  for (let last = -1; ; ) {
+    const page = explained(path, () => statement.all(last)) as Record<string, unknown>[];
+    for (const raw of page) {
+      const row = completeRow(raw);
+      if (isSince(row, filter.sinceMs)) yield row;
+    }
+    const end = page.at(-1);
+    if (end === undefined || page.length < PAGE_ROWS) return;
+    last = Number(end.row_number);
+  }
+}
+
+/** The first value is the row to go on from. */
+export function selectRows(
+  database: Database,
+  table: string,
+  filter: RowFilter,
+  existing: ReadonlySet<string> = columnsOf(database, table),
+): { readonly sql: string; readonly values: readonly ColumnValue[] } {
   const names = [...CALL_COLUMNS.map((column) => column.name), "created_at"].filter(
     (name) => existing.has(name) && !(filter.withoutTexts && TEXT_COLUMNS.has(name)),
   );
@@ -71,23 +88,20 @@ async function* readRows({ database, path, table, existing }: OpenTable, filter:
     conditions.push("session_id = ?");
     values.push(filter.sessionId);
   }
+  if (filter.ids !== undefined) {
+    const places = filter.ids.map(() => "?").join(", ");
+    const known = ID_COLUMNS.filter((name) => existing.has(name));
+    conditions.push(`(${known.map((name) => `${name} IN (${places})`).join(" OR ")})`);
+    for (const _ of known) values.push(...filter.ids);
+  }
   const day = dayBefore(filter.sinceMs);
   if (day !== null && hasTextTimes(database, table, existing)) {
     conditions.push("(created_at >= ? OR created_at IS NULL)");
     values.push(day);
   }
-  const sql = `SELECT rowid AS row_number, ${names.join(", ")} FROM "${table}" WHERE ${conditions.join(" AND ")} ORDER BY rowid LIMIT ${PAGE_ROWS}`;
-  const statement = explained(path, () => database.prepare(sql));
-  for (let last = -1; ; ) {
-    const page = explained(path, () => statement.all(last, ...values)) as Record<string, unknown>[];
-    for (const raw of page) {
-      const row = completeRow(raw);
-      if (isSince(row, filter.sinceMs)) yield row;
-    }
-    const end = page.at(-1);
-    if (end === undefined || page.length < PAGE_ROWS) return;
-    last = Number(end.row_number);
-  }
+  const where = conditions.join(" AND ");
+  const sql = `SELECT rowid AS row_number, ${names.join(", ")} FROM "${table}" WHERE ${where} ORDER BY rowid LIMIT ${PAGE_ROWS}`;
+  return { sql, values };
 }
 
 /** Text times are compared by their day only: there are two ways to write one. */

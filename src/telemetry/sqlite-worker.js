@@ -1,17 +1,8 @@
 // The thread that owns the database file: one message is one transaction. Loaded by path, hence plain JavaScript.
 import { statSync } from "node:fs";
 import { parentPort, workerData } from "node:worker_threads";
-import {
-  deleteOpenSql,
-  failureOf,
-  findDriver,
-  findSql,
-  INSTALL_COMMAND,
-  insertSql,
-  openDatabase,
-  prepareTables,
-  rollback,
-} from "./sqlite-driver.js";
+import { failureOf, findDriver, INSTALL_COMMAND, openDatabase, rollback } from "./sqlite-driver.js";
+import { deleteOpenSql, findSql, insertSql, prepareTables } from "./sqlite-tables.js";
 
 /**
  * @typedef {import("./sqlite-driver.js").Database} Database

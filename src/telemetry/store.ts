@@ -5,6 +5,8 @@ export interface RowFilter {
   /** Only rows made at or after this moment (epoch milliseconds); rows of unknown age are kept. */
   readonly sinceMs?: number;
   readonly sessionId?: string;
+  /** Only rows that have one of these as an id: their own, or that of their call, session or parent. */
+  readonly ids?: readonly string[];
   /** Leave `messages`, `response`, `thinking` and `sampling` out (null): they are most of the bytes. */
   readonly withoutTexts?: boolean;
 }

@@ -8,6 +8,9 @@ import { sampleOpen, sampleRecord } from "../testing/contracts/recorder.js";
 import { JsonlRecorder } from "./jsonl.js";
 import { openTelemetryFile } from "./reader.js";
 import { SqliteRecorder } from "./sqlite.js";
+import { openDatabase } from "./sqlite-driver.js";
+import { selectRows } from "./sqlite-file.js";
+import { indexTelemetry } from "./sqlite-indexes.js";
 import { type Trace, type TracedCall, traceOf, walkCalls } from "./trace.js";
 
 let folder = "";
@@ -133,4 +136,29 @@ describe.each(STORES)("trace of a %s file", (_, open, name) => {
     expect(walked.at(-1)).toMatchObject({ depth: 5_999, call: { requestId: "r5999" } });
     expect(trace!.unreadableLines).toBe(0);
   });
+});
+
+test("with its indexes a SQLite file is not read as a whole for one call", async () => {
+  const path = join(folder, "calls.db");
+  const recorder = new SqliteRecorder(path);
+  for (let n = 1; n <= 50; n += 1) recorder.record(sampleRecord(n, { requestId: `r${n}` }), false);
+  await recorder.close();
+  const plan = () => {
+    const database = openDatabase(path, { readOnly: true });
+    try {
+      const { sql, values } = selectRows(database, "llm_calls", { ids: ["r7", "r8"], withoutTexts: true });
+      const steps = database.prepare(`EXPLAIN QUERY PLAN ${sql}`).all(0, ...values) as { detail: string }[];
+      return steps.map(({ detail }) => detail).join("; ");
+    } finally {
+      database.close();
+    }
+  };
+  expect(plan()).not.toContain("llm_calls_request_id");
+  indexTelemetry({ kind: "sqlite", path }, {});
+  expect(plan()).toMatch(/llm_calls_request_id.*llm_calls_parent_call_id/);
+  const file = openTelemetryFile(path);
+  const found: unknown[] = [];
+  for await (const row of file.rows({ ids: ["r7", "r8", "nobody"] })) found.push(row.request_id);
+  file.close();
+  expect(found).toEqual(["r7", "r8"]);
 });

@@ -45,7 +45,7 @@ type Calls = Map<string, CallRows>;
  */
 export async function traceOf(file: TelemetryFile, id: string): Promise<Trace | null> {
   const open = await file.openAttempts();
-  const direct = await collect(file, open, (entry) => kindOf(entry, id) !== null);
+  const direct = await collect(file, open, new Set([id]), (entry) => kindOf(entry, id) !== null);
   if (direct.size === 0) return null;
   const found = foundAs(direct, id);
   if (found === "session")
@@ -88,20 +88,27 @@ function entryOf(row: StoredRow): Entry {
   };
 }
 
-/** The calls of which some entry is wanted, whole: the other attempts of a call belong to it. */
+/** More of them are looked for in every row: no store takes a question of any length. */
+const MOST_IDS = 200;
+
+const rowsAbout = (file: TelemetryFile, ids: ReadonlySet<string>) =>
+  file.rows(ids.size > MOST_IDS ? { withoutTexts: true } : { withoutTexts: true, ids: [...ids] });
+
+/** The calls of which some entry is wanted, whole: the other attempts of a call belong to it. `ids`: theirs. */
 async function collect(
   file: TelemetryFile,
   open: readonly OpenAttempt[],
+  ids: ReadonlySet<string>,
   wanted: (entry: Entry) => boolean,
 ): Promise<Calls> {
   const requestIds = new Set(open.filter(wanted).map((entry) => entry.requestId));
-  for await (const row of file.rows({ withoutTexts: true })) {
+  for await (const row of rowsAbout(file, ids)) {
     const entry = entryOf(row);
     if (wanted(entry)) requestIds.add(entry.requestId);
   }
   const calls: Calls = new Map([...requestIds].map((requestId) => [requestId, { rows: [], open: [] }]));
   if (calls.size === 0) return calls;
-  for await (const row of file.rows({ withoutTexts: true })) calls.get(entryOf(row).requestId)?.rows.push(row);
+  for await (const row of rowsAbout(file, requestIds)) calls.get(entryOf(row).requestId)?.rows.push(row);
   for (const entry of open) calls.get(entry.requestId)?.open.push(entry);
   return calls;
 }
@@ -112,7 +119,7 @@ async function withDescendants(file: TelemetryFile, open: readonly OpenAttempt[]
   let level: Calls = calls;
   for (let depth = 0; level.size > 0 && depth < MAX_LEVELS; depth += 1) {
     const ids = new Set(entriesOf(level).flatMap(({ callId, requestId }) => [callId, requestId]));
-    const below = await collect(file, open, ({ parentCallId }) => parentCallId !== null && ids.has(parentCallId));
+    const below = await collect(file, open, ids, ({ parentCallId }) => parentCallId !== null && ids.has(parentCallId));
     level = new Map([...below].filter(([requestId]) => !all.has(requestId)));
     for (const [requestId, rows] of level) all.set(requestId, rows);
   }

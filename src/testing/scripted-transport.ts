@@ -1,8 +1,8 @@
 import type { ChatCompletion } from "../domain/chat.js";
 import type { UpstreamLimits } from "../domain/upstream-limits.js";
-import type { Usage } from "../domain/usage.js";
 import { TransientError } from "../errors.js";
 import type { ChatAttempt, ChatTransport } from "../ports/transport.js";
+import { sampleCompletion, sampleUsage } from "./sample-answers.js";
 
 /** What a simulated provider does with one attempt, in the time of the attempt's own runtime. */
 export interface ScriptedReply {
@@ -99,28 +99,12 @@ export function createScriptedTransport(script: Script): ScriptedTransport {
 function completionOf(reply: ScriptedReply, send: ScriptedSend, nowMs: number): ChatCompletion {
   const totalTokens = reply.totalTokens ?? 15;
   const promptTokens = Math.min(10, totalTokens);
-  return {
+  return sampleCompletion({
     content: reply.content ?? "answer",
-    thinking: "",
-    toolCalls: [],
-    finishReason: "stop",
-    rawFinishReason: "stop",
-    usage: reply.withoutUsage === true ? null : measured(promptTokens, totalTokens),
+    usage: reply.withoutUsage === true ? null : sampleUsage(promptTokens, totalTokens - promptTokens),
     modelReported: "simulated",
-    statusCode: 200,
     latencyMs: nowMs - send.atMs,
     ttftMs: reply.firstTokenMs ?? null,
     limits: reply.limits,
-  };
-}
-
-function measured(promptTokens: number, totalTokens: number): Usage {
-  return {
-    promptTokens,
-    completionTokens: totalTokens - promptTokens,
-    totalTokens,
-    reasoningTokens: null,
-    cachedPromptTokens: null,
-    source: "measured",
-  };
+  });
 }

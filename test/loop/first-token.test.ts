@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { sampleCompletion } from "../../src/testing/sample-answers.js";
 import type { ScriptedReply } from "../../src/testing/scripted-transport.js";
 import {
   expectNothingLeft,
@@ -88,18 +89,7 @@ describe.each(GOVERNOR_KINDS)("first tokens (%s governor)", (kind) => {
             async complete({ context }) {
               context.markSent();
               await context.runtime.sleep(4_000);
-              return {
-                content: "answer",
-                thinking: "",
-                toolCalls: [],
-                finishReason: "stop",
-                rawFinishReason: "stop",
-                usage: null,
-                modelReported: null,
-                statusCode: 200,
-                latencyMs: 4_000,
-                ttftMs: null,
-              };
+              return sampleCompletion({ latencyMs: 4_000 });
             },
             async close() {},
           },

@@ -3,6 +3,7 @@ import type { ChatEvent } from "../../src/domain/chat.js";
 import { AllSourcesExhausted } from "../../src/errors.js";
 import type { ChatSink, ChatTransport } from "../../src/ports/transport.js";
 import { SimulationKernel } from "../../src/testing/kernel.js";
+import { sampleCompletion } from "../../src/testing/sample-answers.js";
 import type { ScriptedReply } from "../../src/testing/scripted-transport.js";
 import {
   deadKey,
@@ -18,18 +19,7 @@ import {
 } from "./harness.js";
 import { type GovernorScript, type Scheduled, simulateScheduled } from "./scripted-governor.js";
 
-const answer = {
-  content: "",
-  thinking: "",
-  toolCalls: [],
-  finishReason: "stop",
-  rawFinishReason: "stop",
-  usage: null,
-  modelReported: null,
-  statusCode: 200,
-  latencyMs: 1,
-  ttftMs: null,
-} as const;
+const answer = sampleCompletion({ content: "" });
 const stop = new Error("the user pressed stop");
 const outcomeOf = <T>(work: Promise<T>): Promise<unknown> => work.catch((error: unknown) => error);
 type Sparing = GovernorScript & { once?: boolean };

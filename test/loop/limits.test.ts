@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { RequestRejectedError, TransientError } from "../../src/errors.js";
 import type { SourceSnapshot } from "../../src/ports/governor.js";
+import { sampleUsage } from "../../src/testing/sample-answers.js";
 import {
   deadKey,
   failureOf,
@@ -186,14 +187,7 @@ describe.each(GOVERNOR_KINDS)("limits through the client (%s governor)", (govern
           content: "x",
           thinking: "",
           toolCalls: [],
-          usage: {
-            promptTokens: 40,
-            completionTokens: 2,
-            totalTokens: 42,
-            reasoningTokens: null,
-            cachedPromptTokens: null,
-            source: "measured",
-          },
+          usage: sampleUsage(40, 2),
         },
       }),
       42,

@@ -1,6 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { SourceOptions } from "../../src/config/options.js";
 import type { CallRecord } from "../../src/domain/record.js";
+import { GovernanceBackendError } from "../../src/errors.js";
+import { SimulationKernel } from "../../src/testing/kernel.js";
 import {
   deadKey,
   failureOf,
@@ -11,7 +13,9 @@ import {
   noBreaker,
   patient,
   serverError,
+  simulate,
   simulateOn,
+  storeFor,
 } from "./harness.js";
 
 /** The column `route` tells why sources were passed over and what a call waited for (spec 05, spec 10). */
@@ -28,6 +32,45 @@ const reasonsOf = (row: CallRecord | undefined): string[] =>
 
 /** The first of two is preferred, so that it is passed over for a reason. */
 const tiers = (first: Partial<SourceOptions>): Partial<SourceOptions>[] => [{ priority: 0, ...first }, { priority: 1 }];
+
+describe("route of a call that waits while the store of the limits is away", () => {
+  const away = new GovernanceBackendError("store is away", { scope: "LLM" });
+  const source = [{ ...patient, maxConcurrency: 1 }];
+  const setup = (backendGraceMs: number) => {
+    const kernel = new SimulationKernel();
+    const runtime = kernel.runtime();
+    const isAway = () => kernel.now() >= 3_000 && kernel.now() < 8_000;
+    const options = { backpressure: { backendGraceMs } };
+    const store = storeFor(kernel, { sources: source, options });
+    const governor = store.connect(runtime, { fault: () => (isAway() ? { refuse: away } : null) });
+    return simulate({ kernel, sources: source, options: { ...options, governor }, script: () => ({ afterMs: 3_000 }) });
+  };
+
+  it("says what it waited for first, and then the store, each with its length", async () => {
+    const { kernel, client, recorder } = setup(60_000);
+    await kernel.run(Promise.all([client.chat(hi), client.chat(hi)]));
+    const [full, outage, ...more] = routeOf(recorder.rows[1]);
+    expect(more).toEqual([]);
+    expect([full?.reason, outage?.reason]).toEqual(["concurrency", "backend"]);
+    expect(full?.waitMs).toBe(3_000);
+    expect(outage?.waitMs).toBeGreaterThanOrEqual(5_000);
+    expect(full!.waitMs + outage!.waitMs).toBe(Math.ceil(recorder.rows[1]!.waitedMs!));
+  });
+
+  it("says it in the last row of a call that gives up", async () => {
+    const { kernel, client, recorder } = setup(2_000);
+    const holder = client.chat(hi);
+    await failureOf(kernel, client.chat(hi));
+    await kernel.run(holder);
+    const end = recorder.rows.find((row) => row.attempt === null);
+    expect(reasonsOf(end)).toEqual(["* concurrency", "* backend"]);
+    const [full, outage] = routeOf(end).map(({ waitMs }) => waitMs);
+    expect(full).toBe(3_000);
+    // Patience is looked at with every try, and those come ever more rarely.
+    expect(outage).toBeGreaterThanOrEqual(2_000);
+    expect(outage).toBeLessThan(5_000);
+  });
+});
 
 describe.each(GOVERNOR_KINDS)("route (%s governor)", (governor) => {
   const simulate = simulateOn(governor);
@@ -123,7 +166,12 @@ describe.each(GOVERNOR_KINDS)("route (%s governor)", (governor) => {
     await kernel.run(Promise.all(calls));
     const waited = recorder.rows.filter((row) => row.attempt !== null && reasonsOf(row).includes("* fairness"));
     expect(waited.length).toBeGreaterThan(0);
-    for (const row of waited) expect(routeOf(row).at(-1)?.waitMs).toBe(Math.ceil(row.waitedMs!));
+    for (const row of waited) {
+      const waits = routeOf(row).filter(({ source }) => source === "*");
+      const total = waits.reduce((sum, { waitMs }) => sum + waitMs, 0);
+      expect(total).toBeGreaterThanOrEqual(row.waitedMs!);
+      expect(total).toBeLessThan(row.waitedMs! + waits.length);
+    }
     const ends = recorder.rows.filter((row) => row.attempt === null);
     expect(ends.some((row) => reasonsOf(row).includes("* fairness"))).toBe(true);
   });
@@ -140,8 +188,29 @@ describe.each(GOVERNOR_KINDS)("route (%s governor)", (governor) => {
     controller.abort(new Error("gone"));
     await failureOf(kernel, waiting);
     expect(recorder.rows[0]).toMatchObject({ outcome: "cancelled", attempt: null });
-    expect(reasonsOf(recorder.rows[0])).toEqual(["s_1 concurrency"]);
+    expect(routeOf(recorder.rows[0])).toEqual([
+      { source: "s_1", reason: "concurrency", waitMs: expect.any(Number) },
+      { source: "*", reason: "concurrency", waitMs: 100 },
+    ]);
     await kernel.run(holder);
+  });
+
+  it("a wait for one thing after another says each, with its length, in that order", async () => {
+    const { kernel, client, recorder } = simulate({
+      sources: [{ ...patient, maxConcurrency: 1 }],
+      options: { scheduling: { pacer: false } },
+      script: (_, n) => (n === 2 ? { afterMs: 2_000, error: limited(7_000) } : { afterMs: n === 1 ? 3_000 : 10 }),
+    });
+    // Two stand in the queue behind the first; the second of them hears nothing by itself while it is not the head.
+    await kernel.run(Promise.all([client.chat(hi), client.chat(hi), client.chat(hi)]));
+    const last = recorder.rows.find((row) => row.attempt === 1 && row.waitedMs! > 10_000);
+    expect(routeOf(last)).toEqual([
+      { source: "*", reason: "concurrency", waitMs: expect.any(Number) },
+      { source: "*", reason: "cooling", waitMs: expect.any(Number) },
+    ]);
+    const [full, cooling] = routeOf(last).map(({ waitMs }) => waitMs);
+    expect(full! + cooling!).toBeCloseTo(last!.waitedMs!, -1);
+    expect(Math.abs(cooling! - 7_000)).toBeLessThan(100);
   });
 
   it("hedged: the second attempt names the one that it was sent beside, and for how long that was silent", async () => {

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { ChatEvent } from "../../src/domain/chat.js";
 import { AllSourcesExhausted, TransientError } from "../../src/errors.js";
 import type { ChatTransport } from "../../src/ports/transport.js";
+import { sampleCompletion } from "../../src/testing/sample-answers.js";
 import {
   deadKey,
   expectNothingLeft,
@@ -351,18 +352,7 @@ describe.each(GOVERNOR_KINDS)("streams (%s governor)", (governor) => {
           await new Promise<void>((resolve) => sink!.whenReady(resolve));
           resumed += 1;
         }
-        return {
-          content: "all",
-          thinking: "",
-          toolCalls: [],
-          finishReason: "stop",
-          rawFinishReason: "stop",
-          usage: null,
-          modelReported: null,
-          statusCode: 200,
-          latencyMs: 1,
-          ttftMs: 1,
-        };
+        return sampleCompletion({ content: "all", ttftMs: 1 });
       },
       async close() {},
     };

@@ -152,6 +152,42 @@ export const scenario: fc.Arbitrary<Scenario> = fc.record({
   replies: fc.array(reply, { minLength: 1, maxLength: 12 }),
 });
 
+/** Random lives that once broke a rule, as small as they could be made. */
+export const BROKE_A_RULE: readonly Scenario[] = [evacuatedBetweenTwoFailures()];
+
+/** A counted failure, an attempt sent away when its source tripped, a failed probe, and a second counted failure. */
+function evacuatedBetweenTwoFailures(): Scenario {
+  const source = {
+    model: "a",
+    maxConcurrency: 0,
+    rpm: 0,
+    tpm: 0,
+    limitRule: "smooth",
+    priority: 0,
+    weight: 1,
+  } as const;
+  const call = { startMs: 0, stream: false, model: undefined, priority: 0, maxTokens: 10, leavesAfter: undefined };
+  return {
+    seed: 0,
+    sources: [source, source],
+    globalConcurrency: 0,
+    retry: { maxAttempts: 2, maxRateLimited: 1 },
+    breakerThreshold: 1,
+    quotaFull: "wait",
+    whenOpen: "wait",
+    failover: "on",
+    backendGraceMs: 0,
+    userSelector: false,
+    journal: "async",
+    durability: "async",
+    commitMs: 0,
+    wire: null,
+    storeFaults: [],
+    calls: [undefined, undefined, undefined, 0].map((abortMs) => ({ ...call, deadlineMs: undefined, abortMs })),
+    replies: [{ kind: "server_error", afterMs: 0 }, { kind: "invalid", afterMs: 0 }, { kind: "hang" }],
+  };
+}
+
 export type ErrorOf = (kind: ReplyKind["kind"], retryAfterMs?: number) => Error;
 
 /** What the scripted provider does with a send of this kind. */

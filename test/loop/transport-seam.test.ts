@@ -2,22 +2,12 @@ import { describe, expect, it } from "vitest";
 import type { ChatCompletion } from "../../src/domain/chat.js";
 import { TransientError } from "../../src/errors.js";
 import type { AttemptContext, ChatAttempt, ChatTransport } from "../../src/ports/transport.js";
+import { sampleCompletion } from "../../src/testing/sample-answers.js";
 import { expectNothingLeft, failureOf, GOVERNOR_KINDS, hi, simulateOn } from "./harness.js";
 
 const stop = new Error("the user pressed stop");
 
-const answer: ChatCompletion = {
-  content: "answer",
-  thinking: "",
-  toolCalls: [],
-  finishReason: "stop",
-  rawFinishReason: "stop",
-  usage: null,
-  modelReported: null,
-  statusCode: 200,
-  latencyMs: 1,
-  ttftMs: null,
-};
+const answer = sampleCompletion();
 
 const transportOf = (complete: (attempt: ChatAttempt) => Promise<ChatCompletion>): ChatTransport => ({
   complete,

@@ -224,6 +224,29 @@ describe.skipIf(redis === null)("Redis goes away", () => {
     expect(await client.snapshot()).toMatchObject({ waiting: { count: 0 } });
   });
 
+  test("a call that waited for a place and then for Redis says both, with their lengths", async () => {
+    const server = await ownServer();
+    const upstream = await provider({ latency: { ttftMedianMs: 600, ttftSigma: 0 } });
+    const { client, recorder } = fleetOn(server.url, {
+      sources: { a: upstream },
+      limits: { maxConcurrency: 1 },
+      client: { backpressure: { backendGraceMs: 30_000 } },
+    }).next();
+    await eventually(() => client.chat(HI));
+    const calls = Promise.all([client.chat(HI), client.chat(HI)]);
+    await sleep(300);
+    await server.kill();
+    await sleep(1_000);
+    await server.start();
+    await calls;
+    const last = recorder.rows.findLast((row) => row.final);
+    const route = JSON.parse(last?.route ?? "[]") as { source: string; reason: string; waitMs: number }[];
+    const waits = route.filter(({ source }) => source === "*");
+    expect(waits.map(({ reason }) => reason)).toEqual(["concurrency", "backend"]);
+    for (const { waitMs } of waits) expect(waitMs).toBeGreaterThan(0);
+    expect(waits.reduce((sum, { waitMs }) => sum + waitMs, 0)).toBeGreaterThanOrEqual(last?.waitedMs ?? Infinity);
+  });
+
   test("it stops in the middle of an attempt: the answer is not lost, and its permit comes back", async () => {
     const server = await ownServer();
     const upstream = await provider({ latency: { ttftMedianMs: 300, ttftSigma: 0 } });

@@ -10,6 +10,10 @@ export interface TcpProxy {
   swallowReplies(swallow: boolean): void;
   /** Resets every connection; new ones are taken. */
   cut(): void;
+  /** Where new connections lead from now on. */
+  retarget(port: number): void;
+  /** Whatever is said from now on takes so long, each way, in its order. */
+  delay(nextMs: () => number): void;
   close(): Promise<void>;
 }
 
@@ -17,16 +21,32 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
   const pairs = new Set<readonly [Socket, Socket]>();
   let swallow = false;
   let accepted = 0;
+  let target = targetPort;
+  let nextDelayMs: (() => number) | null = null;
+  /** A way of its own for each direction of a connection: nothing overtakes. */
+  const way = (write: (bytes: Buffer) => void) => {
+    let freeAtMs = 0;
+    return (bytes: Buffer): void => {
+      if (nextDelayMs === null) {
+        write(bytes);
+        return;
+      }
+      freeAtMs = Math.max(performance.now() + nextDelayMs(), freeAtMs);
+      setTimeout(() => write(bytes), freeAtMs - performance.now());
+    };
+  };
   const cut = (): void => {
     for (const pair of pairs) for (const socket of pair) socket.resetAndDestroy();
   };
   const server = createServer((near) => {
     accepted += 1;
-    const far = connect(targetPort, "127.0.0.1");
+    const far = connect(target, "127.0.0.1");
     const pair = [near, far] as const;
     pairs.add(pair);
-    near.on("data", (bytes) => far.write(bytes));
-    far.on("data", (bytes) => void (swallow || near.write(bytes)));
+    const there = way((bytes) => void (far.destroyed || far.write(bytes)));
+    const back = way((bytes) => void (swallow || near.destroyed || near.write(bytes)));
+    near.on("data", there);
+    far.on("data", back);
     for (const [socket, other] of [[near, far] as const, [far, near] as const]) {
       socket.setNoDelay(true);
       socket.on("error", () => {});
@@ -47,6 +67,12 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
       swallow = on;
     },
     cut,
+    retarget: (port) => {
+      target = port;
+    },
+    delay: (nextMs) => {
+      nextDelayMs = nextMs;
+    },
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());

@@ -7,7 +7,9 @@ import { RedisConnection, type RedisConnectionOptions, redisScript } from "./con
 import { classifyRedisError, governanceError, type RedisFailure, type RedisFailureKind } from "./failure.js";
 import { checkLeaseTtl, type GovernedScope, type GovernedSettings, governedScope } from "./governed-scope.js";
 import { batchText, readSources, readTickAnswer } from "./governor-messages.js";
+import { dangersOf } from "./health.js";
 import { createNews, type News } from "./news.js";
+import { scopeKeys } from "./script/keys.js";
 import { TICK_SCRIPT } from "./tick-script.js";
 
 export interface RedisGovernorOptions extends RedisConnectionOptions {
@@ -48,6 +50,8 @@ export class RedisGovernor implements Governor {
   readonly #connection: RedisConnection;
   readonly #prefix: string;
   #scope: GovernedScope | null;
+  /** Of that scope; made with the first ask. */
+  #keys: readonly string[] | null = null;
   readonly #testing: RedisGovernorTesting | undefined;
   readonly #news: News;
   /** Its name is a hash of the whole text: made where it is used. */
@@ -109,6 +113,11 @@ export class RedisGovernor implements Governor {
     return age === "" ? Infinity : Number(age);
   }
 
+  /** An evicting `maxmemory-policy`. Nothing where Redis doesn't say. */
+  dangers(): Promise<readonly string[]> {
+    return dangersOf(this.#connection);
+  }
+
   async close(): Promise<void> {
     this.#listeners.clear();
     this.#news.close();
@@ -138,11 +147,11 @@ export class RedisGovernor implements Governor {
 
   async #ask(verb: string, input: string): Promise<string> {
     const moment = this.#testing === undefined ? "" : String(this.#testing.nowMs());
-    // The key names the slot; all others begin alike.
-    const keys = [`${this.#prefix}s`];
-    return String(
-      await this.#connection.run(this.#script, keys, [verb, this.#prefix, this.#governed().setup, input, moment]),
-    );
+    const { setup, names } = this.#governed();
+    this.#keys ??= scopeKeys(this.#prefix, names.keys());
+    // How old progress is stands in the state alone, whatever the sources are.
+    const [keys, configuration] = verb === "progress" ? [this.#keys.slice(0, 1), ""] : [this.#keys, setup];
+    return String(await this.#connection.run(this.#script, keys, [verb, this.#prefix, configuration, input, moment]));
   }
 
   #governed(): GovernedScope {

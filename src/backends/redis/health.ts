@@ -67,6 +67,13 @@ export function evictionWarning(policy: string): string | null {
   return `maxmemory-policy is ${policy}: when memory runs out, Redis throws keys away. Answers may go so; limits and breakers must not (noeviction)`;
 }
 
+/** What endangers limits in this Redis; empty where it doesn't say. */
+export async function dangersOf(connection: RedisConnection): Promise<string[]> {
+  const { maxmemory_policy: policy = "unknown" } = readInfo(await asked(connection, "INFO", "memory"));
+  const eviction = evictionWarning(policy);
+  return eviction === null ? [] : [`Redis at ${connection.shown}: ${eviction}`];
+}
+
 const TRY_OUT = redisScript("return redis.call('SET', KEYS[1], '1', 'PX', 1000)");
 
 /** Rights and memory are known only when a script has written where limits are kept. */

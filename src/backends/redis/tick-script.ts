@@ -532,6 +532,33 @@ end
 return len
 end
 
+local function __TS__ArrayIsArray(value)
+return type(value) == "table" and (value[1] ~= nil or next(value) == nil)
+end
+
+local function __TS__ArrayConcat(self, ...)
+local items = {...}
+local result = {}
+local len = 0
+for i = 1, #self do
+len = len + 1
+result[len] = self[i]
+end
+for i = 1, #items do
+local item = items[i]
+if __TS__ArrayIsArray(item) then
+for j = 1, #item do
+len = len + 1
+result[len] = item[j]
+end
+else
+len = len + 1
+result[len] = item
+end
+end
+return result
+end
+
 local function __TS__ArrayEvery(self, callbackfn, thisArg)
 for i = 1, #self do
 if not callbackfn(thisArg, self[i], i - 1, self) then
@@ -602,6 +629,7 @@ __TS__ArrayFilter = __TS__ArrayFilter,
 __TS__ArraySome = __TS__ArraySome,
 __TS__ArrayFind = __TS__ArrayFind,
 __TS__ArrayPush = __TS__ArrayPush,
+__TS__ArrayConcat = __TS__ArrayConcat,
 __TS__ArrayEvery = __TS__ArrayEvery,
 __TS__NumberIsNaN = __TS__NumberIsNaN,
 __TS__Class = __TS__Class,
@@ -624,6 +652,7 @@ local ____keys_2Ejs = require("keys")
 local LEASES_KEY = ____keys_2Ejs.LEASES_KEY
 local function repair(...) return require("repair").repair(...) end
 local ____scope_2Dstore_2Ejs = require("scope-store")
+local loadProgress = ____scope_2Dstore_2Ejs.loadProgress
 local loadScope = ____scope_2Dstore_2Ejs.loadScope
 local ____sent_2Dbatch_2Ejs = require("sent-batch")
 local receivedBatch = ____sent_2Dbatch_2Ejs.receivedBatch
@@ -752,19 +781,24 @@ describeScope(state),
 {sources = sources}
 ))
 end
-local function progressAge(setup, server)
-local ____loadScope_result_4 = loadScope(prefix, setup, server)
-local state = ____loadScope_result_4.state
-local clock = ____loadScope_result_4.clock
-return state.lastProgressMs == -math.huge and "" or tostring(clock.nowMs - state.lastProgressMs)
+local function progressAge(server)
+local ____loadProgress_result_4 = loadProgress(prefix, server)
+local lastProgressMs = ____loadProgress_result_4.lastProgressMs
+local nowMs = ____loadProgress_result_4.nowMs
+return lastProgressMs == -math.huge and "" or tostring(nowMs - lastProgressMs)
 end
 local function repaired(setup, server)
 return tostring(repair(prefix, setup, server, KEYS_OUTLIVE_MS))
 end
+local verbs = {tick = tick, snapshot = snapshot, repair = repaired}
+local function answerNow()
 local server = storeClock()
-local setup = cjson.decode(configuration)
-local verbs = {tick = tick, snapshot = snapshot, progress = progressAge, repair = repaired}
-____exports.answer = verbs[verb](setup, server)
+return verb == "progress" and progressAge(server) or verbs[verb](
+cjson.decode(configuration),
+server
+)
+end
+____exports.answer = answerNow()
 return ____exports
 end,
 ["domain.description"] = function(...) 
@@ -5153,6 +5187,9 @@ end
 return ____exports
 end,
 ["keys"] = function(...) 
+local ____lualib = require("lualib_bundle")
+local __TS__Iterator = ____lualib.__TS__Iterator
+local __TS__ArrayMap = ____lualib.__TS__ArrayMap
 local ____exports = {}
 local ____layout_2Ejs = require("layout")
 local LAYOUT_VERSION = ____layout_2Ejs.LAYOUT_VERSION
@@ -5167,6 +5204,22 @@ ____exports.LIMITS_FIELD = "~"
 ____exports.LIMITS_ID_FIELD = "~~"
 function ____exports.sourceLeasesKey(source)
 return (____exports.LEASES_KEY .. ":") .. source
+end
+function ____exports.scopeKeys(prefix, sources)
+local keys = {
+____exports.STATE_KEY,
+____exports.LEASES_KEY,
+____exports.GRANTS_KEY,
+____exports.WORKERS_KEY,
+____exports.SIZES_KEY
+}
+for ____, source in __TS__Iterator(sources) do
+keys[#keys + 1] = ____exports.sourceLeasesKey(source)
+end
+return __TS__ArrayMap(
+keys,
+function(____, name) return prefix .. name end
+)
 end
 return ____exports
 end,
@@ -5402,6 +5455,9 @@ pool.failShare
 end
 return values
 end
+function ____exports.progressOf(v)
+return v[10]
+end
 function ____exports.restoreScope(state, v)
 state.budgets.retryTokens = v[2]
 state.budgets.hedgeTokens = v[3]
@@ -5411,7 +5467,7 @@ state.meanPromptTokens = v[6]
 state.grantsOfUpperClass = v[7]
 state.turnFloor = v[8]
 state.grantCount = v[9]
-state.lastProgressMs = v[10]
+state.lastProgressMs = ____exports.progressOf(v)
 local ____state_4 = state
 local globalGates = ____state_4.globalGates
 globalGates.windowId = v[11]
@@ -5429,6 +5485,7 @@ end,
 ["repair"] = function(...) 
 local ____lualib = require("lualib_bundle")
 local __TS__ArrayMap = ____lualib.__TS__ArrayMap
+local __TS__ArrayConcat = ____lualib.__TS__ArrayConcat
 local __TS__New = ____lualib.__TS__New
 local __TS__ArrayEvery = ____lualib.__TS__ArrayEvery
 local __TS__NumberIsNaN = ____lualib.__TS__NumberIsNaN
@@ -5592,13 +5649,13 @@ local all = prefix .. LEASES_KEY
 local grants = prefix .. GRANTS_KEY
 local latest = score(leaseEndMs(nowMs, leaseTtlMs))
 local revised = 0
-for ____, key in ipairs({
-all,
-unpack(__TS__ArrayMap(
+for ____, key in ipairs(__TS__ArrayConcat(
+{all},
+__TS__ArrayMap(
 names,
 function(____, name) return prefix .. sourceLeasesKey(name) end
-))
-}) do
+)
+)) do
 for ____, leaseId in ipairs(redis.call("ZRANGEBYSCORE", key, "(" .. latest, "+inf")) do
 redis.call("ZADD", key, latest, leaseId)
 revised = revised + 1
@@ -5662,13 +5719,13 @@ local dropped = 0
 for ____, key in ipairs({STATE_KEY, GRANTS_KEY, WORKERS_KEY, SIZES_KEY}) do
 dropped = dropped + dropOtherType(prefix .. key, "hash")
 end
-for ____, key in ipairs({
-LEASES_KEY,
-unpack(__TS__ArrayMap(
+for ____, key in ipairs(__TS__ArrayConcat(
+{LEASES_KEY},
+__TS__ArrayMap(
 names,
 function(____, name) return sourceLeasesKey(name) end
-))
-}) do
+)
+)) do
 dropped = dropped + dropOtherType(prefix .. key, "zset")
 end
 local clock = redis.call("HGET", prefix .. STATE_KEY, CLOCK_FIELD)
@@ -5933,7 +5990,7 @@ local ____lualib = require("lualib_bundle")
 local __TS__Class = ____lualib.__TS__Class
 local __TS__ArraySlice = ____lualib.__TS__ArraySlice
 local ____exports = {}
-local listOf, inParts, MOST_ARGUMENTS
+local listOf, MOST_ARGUMENTS
 local ____keys_2Ejs = require("keys")
 local GRANTS_KEY = ____keys_2Ejs.GRANTS_KEY
 local LEASES_KEY = ____keys_2Ejs.LEASES_KEY
@@ -5947,7 +6004,7 @@ lists[name] = {}
 end
 return lists[name]
 end
-function inParts(list, use)
+function ____exports.inParts(list, use)
 if #list == 0 then
 return
 end
@@ -5997,7 +6054,7 @@ self.sourceKeys[source] = sourceLeasesKey(source)
 end
 end
 function LeaseStore.prototype.prefetch(self, leaseIds)
-inParts(
+____exports.inParts(
 leaseIds,
 function(part)
 local found = redis.call(
@@ -6130,7 +6187,7 @@ end
 end
 for source in pairs(self.dropped) do
 local key = self.prefix .. self.sourceKeys[source]
-inParts(
+____exports.inParts(
 self.dropped[source],
 function(part) return redis.call(
 "ZREM",
@@ -6166,7 +6223,7 @@ end
 end
 for source in pairs(keptOf) do
 local key = self.prefix .. self.sourceKeys[source]
-inParts(
+____exports.inParts(
 keptOf[source],
 function(part) return redis.call(
 "ZADD",
@@ -6176,7 +6233,7 @@ unpack(part)
 )
 redis.call("PEXPIRE", key, ttlMs)
 end
-inParts(
+____exports.inParts(
 gone,
 function(part)
 redis.call(
@@ -6191,7 +6248,7 @@ unpack(part)
 )
 end
 )
-inParts(
+____exports.inParts(
 kept,
 function(part) return redis.call(
 "ZADD",
@@ -6200,7 +6257,7 @@ unpack(part)
 ) end
 )
 local changed = self:changedLeases()
-inParts(
+____exports.inParts(
 changed,
 function(part) return redis.call(
 "HSET",
@@ -6533,12 +6590,13 @@ end,
 ["scope-store"] = function(...) 
 local ____lualib = require("lualib_bundle")
 local __TS__ArrayMap = ____lualib.__TS__ArrayMap
+local __TS__ArrayConcat = ____lualib.__TS__ArrayConcat
 local __TS__New = ____lualib.__TS__New
 local __TS__Iterator = ____lualib.__TS__Iterator
 local __TS__ObjectAssign = ____lualib.__TS__ObjectAssign
 local __TS__ArrayPush = ____lualib.__TS__ArrayPush
 local ____exports = {}
-local readState, sourceRecord, unpackedValues, applyLearnedLimits, saveState
+local readState, sourceRecord, unpackedValues, applyLearnedLimits, saveState, SCOPE_FIELDS
 local ____gate_2Ejs = require("domain.gates.gate")
 local gateRules = ____gate_2Ejs.gateRules
 local ____pacer_2Ejs = require("domain.scheduling.pacer")
@@ -6558,9 +6616,11 @@ local ____layout_2Ejs = require("layout")
 local flattenScope = ____layout_2Ejs.flattenScope
 local flattenSource = ____layout_2Ejs.flattenSource
 local LAYOUT_VERSION = ____layout_2Ejs.LAYOUT_VERSION
+local progressOf = ____layout_2Ejs.progressOf
 local restoredSource = ____layout_2Ejs.restoredSource
 local restoreScope = ____layout_2Ejs.restoreScope
 local ____lease_2Dstore_2Ejs = require("lease-store")
+local inParts = ____lease_2Dstore_2Ejs.inParts
 local LeaseStore = ____lease_2Dstore_2Ejs.LeaseStore
 local ____scope_2Dclock_2Ejs = require("scope-clock")
 local scopeClock = ____scope_2Dclock_2Ejs.scopeClock
@@ -6569,40 +6629,38 @@ local SizeStore = ____size_2Dstore_2Ejs.SizeStore
 local ____worker_2Dstore_2Ejs = require("worker-store")
 local loadWorkers = ____worker_2Dstore_2Ejs.loadWorkers
 local saveWorkers = ____worker_2Dstore_2Ejs.saveWorkers
-function readState(prefix, names)
-local fields = {
-CLOCK_FIELD,
-LIMITS_ID_FIELD,
-LIMITS_FIELD,
-SCOPE_FIELD,
-unpack(names)
-}
+function readState(prefix, fields)
+local stored = {}
+inParts(
+fields,
+function(part)
 local values = redis.call(
 "HMGET",
 prefix .. STATE_KEY,
-unpack(fields)
+unpack(part)
 )
-local stored = {}
 do
 local n = 0
-while n < #fields do
+while n < #part do
 local value = values[n + 1]
 if type(value) == "string" then
-stored[fields[n + 1]] = value
+stored[part[n + 1]] = value
 end
 n = n + 1
 end
 end
+end
+)
 return stored
 end
 function sourceRecord(packed, nowMs)
-local ____temp_5
+local ____temp_7
 if packed == nil then
-____temp_5 = nil
+____temp_7 = nil
 else
-____temp_5 = unpackedValues(packed)
+____temp_7 = unpackedValues(packed)
 end
-local values = ____temp_5
+local values = ____temp_7
 if values ~= nil then
 return restoredSource(values)
 end
@@ -6618,9 +6676,9 @@ end)
 return type(values) == "table" and values[1] == LAYOUT_VERSION and values or nil
 end
 function applyLearnedLimits(source)
-local ____source_6 = source
-local config = ____source_6.config
-local pacer = ____source_6.pacer
+local ____source_8 = source
+local config = ____source_8.config
+local pacer = ____source_8.pacer
 if pacer.learnedRpm == 0 and pacer.learnedTpm == 0 then
 return
 end
@@ -6653,7 +6711,10 @@ local names = __TS__ArrayMap(
 own.sources,
 function(____, source) return source.name end
 )
-local stored = readState(prefix, names)
+local stored = readState(
+prefix,
+__TS__ArrayConcat(SCOPE_FIELDS, names)
+)
 local clock = scopeClock(server, stored[CLOCK_FIELD])
 local nowMs = clock.nowMs
 local ____commonLimits_result_0 = commonLimits(own, clock.isNew and ({}) or stored, nowMs)
@@ -6734,6 +6795,24 @@ if setup.scheduling.fairness then
 saveWorkers(prefix, state.workers, workers, ttlMs)
 end
 end
+}
+end
+SCOPE_FIELDS = {CLOCK_FIELD, LIMITS_ID_FIELD, LIMITS_FIELD, SCOPE_FIELD}
+function ____exports.loadProgress(prefix, server)
+local stored = readState(prefix, {CLOCK_FIELD, SCOPE_FIELD})
+local ____scopeClock_result_5 = scopeClock(server, stored[CLOCK_FIELD])
+local nowMs = ____scopeClock_result_5.nowMs
+local isNew = ____scopeClock_result_5.isNew
+local ____temp_6
+if isNew or stored[SCOPE_FIELD] == nil then
+____temp_6 = nil
+else
+____temp_6 = unpackedValues(stored[SCOPE_FIELD])
+end
+local values = ____temp_6
+return {
+lastProgressMs = values == nil and -math.huge or progressOf(values),
+nowMs = nowMs
 }
 end
 return ____exports

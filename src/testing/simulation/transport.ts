@@ -4,6 +4,7 @@ import type { CancelTimer, Runtime } from "../../ports/runtime.js";
 import type { ChatAttempt, ChatTransport } from "../../ports/transport.js";
 import { composeMessage } from "../../transports/body-digest.js";
 import { Watchdog, type WatchdogTimer } from "../../transports/watchdog.js";
+import { sampleCompletion, sampleUsage } from "../sample-answers.js";
 import type { AttemptOutcome, AttemptRecord } from "./records.js";
 import { refusalError } from "./refusal.js";
 import type { SharedServer } from "./shared-server.js";
@@ -219,26 +220,13 @@ class SimulatedAttempt {
 
   #completion(): ChatCompletion {
     const { inputTokens, outputTokens, limits } = this.#exchange;
-    return {
-      content: "answer",
-      thinking: "",
-      toolCalls: [],
-      finishReason: "stop",
-      rawFinishReason: "stop",
-      usage: {
-        promptTokens: inputTokens,
-        completionTokens: outputTokens,
-        totalTokens: inputTokens + outputTokens,
-        reasoningTokens: null,
-        cachedPromptTokens: null,
-        source: "measured",
-      },
+    return sampleCompletion({
+      usage: sampleUsage(inputTokens, outputTokens),
       modelReported: "simulated",
-      statusCode: 200,
       latencyMs: this.#world.kernel.now() - this.#record.startMs,
       ttftMs: this.#firstTokenMs,
       limits,
-    };
+    });
   }
 
   #tell(what: string): void {

@@ -1,4 +1,5 @@
 import { endianness } from "node:os";
+import { countOf } from "../../domain/count-of.js";
 import type { Vector } from "../../domain/embedding.js";
 import type { ErrorCode } from "../../errors.js";
 
@@ -27,7 +28,7 @@ type Item = { readonly index?: unknown; readonly embedding?: unknown } | null | 
 export function readVectors(data: readonly unknown[], wanted: WantedVectors): Vector[] | VectorProblem {
   const { count, firstIndex } = wanted;
   if (data.length !== count) {
-    const what = `${data.length} vectors for ${count} ${count === 1 ? "text" : "texts"}`;
+    const what = `${countOf(data.length, "vector")} for ${countOf(count, "text")}`;
     return { code: "count_mismatch", what, details: { expected: count, received: data.length } };
   }
   const ordered = inOrder(data as readonly Item[]);

@@ -21,3 +21,10 @@ export const LIMITS_ID_FIELD = "~~";
 export function sourceLeasesKey(source: string): string {
   return `${LEASES_KEY}:${source}`;
 }
+
+/** All keys that a tick may touch, for KEYS: a cluster wants them declared. The first is that of the state. */
+export function scopeKeys(prefix: string, sources: Iterable<string>): string[] {
+  const keys = [STATE_KEY, LEASES_KEY, GRANTS_KEY, WORKERS_KEY, SIZES_KEY];
+  for (const source of sources) keys.push(sourceLeasesKey(source));
+  return keys.map((name) => prefix + name);
+}

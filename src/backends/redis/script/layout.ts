@@ -219,6 +219,11 @@ export function flattenScope(state: ScopeState): Values {
   return values;
 }
 
+/** Alone of the scope's values it is asked for by itself. */
+export function progressOf(v: Packed): number {
+  return v[9];
+}
+
 export function restoreScope(state: ScopeState, v: Packed): void {
   state.budgets.retryTokens = v[1];
   state.budgets.hedgeTokens = v[2];
@@ -228,7 +233,7 @@ export function restoreScope(state: ScopeState, v: Packed): void {
   state.grantsOfUpperClass = v[6];
   state.turnFloor = v[7];
   state.grantCount = v[8];
-  state.lastProgressMs = v[9];
+  state.lastProgressMs = progressOf(v);
   const { globalGates } = state;
   globalGates.windowId = v[10];
   globalGates.windowRequests = v[11];

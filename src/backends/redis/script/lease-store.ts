@@ -245,7 +245,7 @@ function listOf(lists: Record<string, string[]>, name: string): string[] {
 /** Lua hands only some thousand arguments to a function; even, since some lists hold pairs. */
 const MOST_ARGUMENTS = 1_000;
 
-function inParts<T>(list: readonly T[], use: (part: readonly T[]) => void): void {
+export function inParts<T>(list: readonly T[], use: (part: readonly T[]) => void): void {
   if (list.length === 0) return;
   if (list.length <= MOST_ARGUMENTS) {
     use(list);

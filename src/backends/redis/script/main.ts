@@ -6,7 +6,7 @@ import { runTick } from "../../../domain/tick-rules.js";
 import type { FleetSetup } from "./common-limits.js";
 import { LEASES_KEY } from "./keys.js";
 import { repair } from "./repair.js";
-import { type LoadedScope, loadScope } from "./scope-store.js";
+import { type LoadedScope, loadProgress, loadScope } from "./scope-store.js";
 import { receivedBatch, type SentBatch } from "./sent-batch.js";
 
 /**
@@ -88,21 +88,21 @@ function snapshot(setup: FleetSetup, server: StoreClock): string {
   return cjson.encode({ ...describeScope(state), sources });
 }
 
-function progressAge(setup: FleetSetup, server: StoreClock): string {
-  const { state, clock } = loadScope(prefix, setup, server);
-  return state.lastProgressMs === Number.NEGATIVE_INFINITY ? "" : `${clock.nowMs - state.lastProgressMs}`;
+/** Asked for alone, without a configuration. */
+function progressAge(server: StoreClock): string {
+  const { lastProgressMs, nowMs } = loadProgress(prefix, server);
+  return lastProgressMs === Number.NEGATIVE_INFINITY ? "" : `${nowMs - lastProgressMs}`;
 }
 
 function repaired(setup: FleetSetup, server: StoreClock): string {
   return `${repair(prefix, setup, server, KEYS_OUTLIVE_MS)}`;
 }
 
-const server = storeClock();
-const setup = cjson.decode(configuration) as FleetSetup;
-const verbs: Record<string, (setup: FleetSetup, server: StoreClock) => string> = {
-  tick,
-  snapshot,
-  progress: progressAge,
-  repair: repaired,
-};
-export const answer = verbs[verb]!(setup, server);
+const verbs: Record<string, (setup: FleetSetup, server: StoreClock) => string> = { tick, snapshot, repair: repaired };
+
+function answerNow(): string {
+  const server = storeClock();
+  return verb === "progress" ? progressAge(server) : verbs[verb]!(cjson.decode(configuration) as FleetSetup, server);
+}
+
+export const answer = answerNow();

@@ -29,7 +29,7 @@ export function repair(prefix: string, setup: ScopeSetup, server: StoreClock, tt
   const names = setup.sources.map(({ name }) => name);
   let dropped = 0;
   for (const key of [STATE_KEY, GRANTS_KEY, WORKERS_KEY, SIZES_KEY]) dropped += dropOtherType(prefix + key, "hash");
-  for (const key of [LEASES_KEY, ...names.map((name) => sourceLeasesKey(name))])
+  for (const key of [LEASES_KEY].concat(names.map((name) => sourceLeasesKey(name))))
     dropped += dropOtherType(prefix + key, "zset");
   const clock = redis.call("HGET", prefix + STATE_KEY, CLOCK_FIELD);
   const { nowMs } = scopeClock(server, typeof clock === "string" ? clock : undefined);
@@ -131,7 +131,7 @@ function reviseLeases(
   const latest = score(leaseEndMs(nowMs, leaseTtlMs));
   let revised = 0;
   // Of whom only the place in the line is left.
-  for (const key of [all, ...names.map((name) => prefix + sourceLeasesKey(name))]) {
+  for (const key of [all].concat(names.map((name) => prefix + sourceLeasesKey(name)))) {
     for (const leaseId of redis.call("ZRANGEBYSCORE", key, `(${latest}`, "+inf") as string[]) {
       redis.call("ZADD", key, latest, leaseId);
       revised += 1;
@@ -148,6 +148,7 @@ function reviseLeases(
       redis.call("HSET", grants, leaseId, packedLease(lease));
       revised += 1;
     }
+    // Of a source that is unknown here it is the one key that nobody could declare (ADR 0064).
     const own = prefix + sourceLeasesKey(lease.grant.source);
     for (const key of [all, own]) {
       redis.call("ZADD", key, score(lease.expiresAtMs), leaseId);

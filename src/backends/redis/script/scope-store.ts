@@ -9,8 +9,16 @@ import {
 } from "../../../domain/scope-state.js";
 import { commonLimits, type FleetSetup } from "./common-limits.js";
 import { CLOCK_FIELD, LIMITS_FIELD, LIMITS_ID_FIELD, SCOPE_FIELD, STATE_KEY } from "./keys.js";
-import { flattenScope, flattenSource, LAYOUT_VERSION, type Packed, restoredSource, restoreScope } from "./layout.js";
-import { LeaseStore } from "./lease-store.js";
+import {
+  flattenScope,
+  flattenSource,
+  LAYOUT_VERSION,
+  type Packed,
+  progressOf,
+  restoredSource,
+  restoreScope,
+} from "./layout.js";
+import { inParts, LeaseStore } from "./lease-store.js";
 import { type ScopeClock, scopeClock } from "./scope-clock.js";
 import { SizeStore } from "./size-store.js";
 import { loadWorkers, saveWorkers } from "./worker-store.js";
@@ -26,7 +34,8 @@ export interface LoadedScope {
 /** Reads everything a tick may look at. What another version, or somebody else, has written counts as never written. */
 export function loadScope(prefix: string, own: FleetSetup, server: StoreClock): LoadedScope {
   const names = own.sources.map((source) => source.name);
-  const stored = readState(prefix, names);
+  // Not spread: Lua hands only some thousand values on at once.
+  const stored = readState(prefix, SCOPE_FIELDS.concat(names));
   const clock = scopeClock(server, stored[CLOCK_FIELD]);
   const { nowMs } = clock;
   const { setup, changed } = commonLimits(own, clock.isNew ? {} : stored, nowMs);
@@ -61,14 +70,25 @@ export function loadScope(prefix: string, own: FleetSetup, server: StoreClock): 
   };
 }
 
-function readState(prefix: string, names: readonly string[]): Record<string, string> {
-  const fields = [CLOCK_FIELD, LIMITS_ID_FIELD, LIMITS_FIELD, SCOPE_FIELD, ...names];
-  const values = redis.call("HMGET", prefix + STATE_KEY, ...fields) as (string | false)[];
+const SCOPE_FIELDS: string[] = [CLOCK_FIELD, LIMITS_ID_FIELD, LIMITS_FIELD, SCOPE_FIELD];
+
+/** When the scope last made progress, without all that a tick looks at: those who wait in vain ask for it. */
+export function loadProgress(prefix: string, server: StoreClock): { lastProgressMs: number; nowMs: number } {
+  const stored = readState(prefix, [CLOCK_FIELD, SCOPE_FIELD]);
+  const { nowMs, isNew } = scopeClock(server, stored[CLOCK_FIELD]);
+  const values = isNew || stored[SCOPE_FIELD] === undefined ? null : unpackedValues(stored[SCOPE_FIELD]);
+  return { lastProgressMs: values === null ? Number.NEGATIVE_INFINITY : progressOf(values), nowMs };
+}
+
+function readState(prefix: string, fields: readonly string[]): Record<string, string> {
   const stored: Record<string, string> = {};
-  for (let n = 0; n < fields.length; n += 1) {
-    const value = values[n];
-    if (typeof value === "string") stored[fields[n]!] = value;
-  }
+  inParts(fields, (part) => {
+    const values = redis.call("HMGET", prefix + STATE_KEY, ...part) as (string | false)[];
+    for (let n = 0; n < part.length; n += 1) {
+      const value = values[n];
+      if (typeof value === "string") stored[part[n]!] = value;
+    }
+  });
   return stored;
 }
 
