@@ -1,6 +1,6 @@
 import { SourceNotConfiguredError } from "../errors.js";
 import { accountCount, giveBack, type TakenAccounts } from "./accounting-queue.js";
-import { admissionError } from "./backend-errors.js";
+import { admissionError, isLastingFailure } from "./backend-errors.js";
 import { type Desk, releaseIfHeld, warnOf } from "./desk.js";
 import { allEntries, dequeue, pause, type QueueEntry } from "./want-queue.js";
 
@@ -60,7 +60,7 @@ function wantFailed(desk: Desk, entry: QueueEntry, error: unknown): void {
   const sourceName = second === undefined ? first : undefined;
   const failure = admissionError("tick", error, options.governor.scope, sourceName);
   const isAsking = waiters.isAsking(entry);
-  const mayWait = isAsking && !SourceNotConfiguredError.isInstance(failure);
+  const mayWait = isAsking && !SourceNotConfiguredError.isInstance(failure) && !isLastingFailure(failure);
   if (mayWait && waiters.hasGrace(entry, options.runtime.now())) {
     pause(queue, entry);
     desk.retry.later(error);
