@@ -92,6 +92,10 @@ export class Assembly<Transport extends { close(): Promise<void> }> implements C
     return snapshotOf(this.#dispatcher.dispatcher);
   }
 
+  leases(): GatewaySnapshot["leases"] {
+    return this.#dispatcher.dispatcher.leases();
+  }
+
   close(): Promise<void> {
     this.#closing ??= this.#close();
     return this.#closing;

@@ -57,7 +57,10 @@ export function createDesk(
     }),
     retry: createBackendRetry(
       runtime,
-      (kind, text) => warnOf(desk, kind, text),
+      {
+        away: (text) => warnOf(desk, "outage", text),
+        back: (text) => runtime.log("warn", `scope ${options.governor.scope}: ${text}`, { component: "governor" }),
+      },
       () => {
         resumeAll(queue);
         wake();
@@ -71,8 +74,9 @@ export function createDesk(
   return desk;
 }
 
-export function warnOf({ options }: Desk, kind: string, message: string): void {
-  options.warn("governor", kind, `scope ${options.governor.scope}: ${message}`);
+/** Answers whether it was said. */
+export function warnOf({ options }: Desk, kind: string, message: string): boolean {
+  return options.warn("governor", kind, `scope ${options.governor.scope}: ${message}`);
 }
 
 /** The reply may be what got lost: whatever was granted goes back by its lease id. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { ChatResponse } from "../../domain/chat.js";
-import { AllSourcesExhausted, TransientError } from "../../errors.js";
+import { AllSourcesExhausted, GovernanceBackendError, TransientError } from "../../errors.js";
 import { SimulationKernel } from "../../testing/kernel.js";
 import type { BatchSnapshot } from "../types.js";
 import type { FromWorker, ToWorker } from "./messages.js";
@@ -236,8 +236,8 @@ describe("what a pool knows of the scope", () => {
   it("adds up who waits and the permits held; the sources are the same for all", async () => {
     const { pool, first, second } = await readyPool();
     const asked = pool.snapshot();
-    first.tell({ kind: "state", snapshot: snapshot(1, 2) });
-    second.tell({ kind: "state", snapshot: snapshot(3, 4) });
+    first.tell({ kind: "state", snapshot: snapshot(1, 2), live: 1 });
+    second.tell({ kind: "state", snapshot: snapshot(3, 4), live: 3 });
     expect(await asked).toMatchObject({
       sources: [{ inflight: 99 }],
       leases: { live: 4 },
@@ -249,15 +249,25 @@ describe("what a pool knows of the scope", () => {
     const { kernel, pool, first, second } = await readyPool();
     void ask(pool, 4);
     const asked = pool.snapshot();
-    first.tell({ kind: "state", snapshot: snapshot(0) });
+    first.tell({ kind: "state", snapshot: snapshot(0), live: 0 });
     await kernel.advance(1_000);
     expect(await asked).toMatchObject({ leases: { live: 2 } });
     expect(pool.workers()).toMatchObject([{ silentMs: 0 }, { silentMs: 1_000 }]);
     // It is not asked again before it has answered.
     void pool.snapshot();
     expect(second.said.filter(({ kind }) => kind === "ask")).toHaveLength(1);
-    second.tell({ kind: "state", snapshot: snapshot(2) });
+    second.tell({ kind: "state", snapshot: snapshot(2), live: 2 });
     expect(pool.workers()).toMatchObject([{}, { silentMs: 0 }]);
+  });
+
+  it("knows the permits held, and says why nobody can be asked, while the limits are away", async () => {
+    const { pool, first, second } = await readyPool();
+    const trouble = toWire(new GovernanceBackendError("Redis is away", { scope: "LLM" }));
+    const [asked, held] = [pool.snapshot(), pool.leases()];
+    first.tell({ kind: "state", snapshot: null, trouble, live: 1 });
+    second.tell({ kind: "state", snapshot: null, trouble, live: 2 });
+    await expect(asked).rejects.toSatisfy(GovernanceBackendError.isInstance);
+    expect(await held).toEqual({ live: 3 });
   });
 
   it("says the same words of several workers once", async () => {

@@ -4,7 +4,8 @@ import type { BatchClient, BatchSnapshot, BatchWorker } from "../types.js";
 import type { WorkerSetup } from "./messages.js";
 import { WorkersFailedError, whyGiveUp } from "./restarts.js";
 import { createSlot, type PoolCall, type Slot } from "./slot.js";
-import { mergeSnapshots } from "./snapshots.js";
+import { livePermits, mergeSnapshots, troubleOf, type WorkerState } from "./snapshots.js";
+import { fromWire } from "./wire-error.js";
 import type { StartWorker } from "./worker-process.js";
 
 export interface PoolOptions {
@@ -144,9 +145,15 @@ export function createWorkerPool(options: PoolOptions): WorkerPool {
     dispatch();
   }
 
-  async function snapshot(): Promise<BatchSnapshot> {
+  function askStates(): Promise<WorkerState[]> {
     const asked = slots.filter(({ isReady }) => isReady);
-    const states = await Promise.all(asked.map((slot) => slot.askState(STATE_WAIT_MS)));
+    return Promise.all(asked.map((slot) => slot.askState(STATE_WAIT_MS)));
+  }
+
+  async function snapshot(): Promise<BatchSnapshot> {
+    const states = await askStates();
+    const trouble = troubleOf(states);
+    if (trouble !== undefined) throw fromWire(trouble);
     latest = mergeSnapshots(states, queue.length, latest);
     if (latest === null) throw new Error("no worker has told its state yet");
     return latest;
@@ -156,6 +163,7 @@ export function createWorkerPool(options: PoolOptions): WorkerPool {
     scope: options.scope,
     models: options.models,
     snapshot,
+    leases: async () => ({ live: livePermits(await askStates()) }),
     workers: () => slots.map((slot) => slot.view()),
     async start(linesToDo = Number.POSITIVE_INFINITY) {
       const count = Math.min(options.workers, concurrency, linesToDo);

@@ -1,7 +1,7 @@
 import type { ChatRequest, ChatResponse } from "../../domain/chat.js";
 import type { CancelTimer, Runtime } from "../../ports/runtime.js";
-import type { BatchSnapshot, BatchWorker } from "../types.js";
-import type { FromWorker, WorkerSetup } from "./messages.js";
+import type { BatchWorker } from "../types.js";
+import type { FromWorker, ToldState, WorkerSetup } from "./messages.js";
 import { restartAfterMs } from "./restarts.js";
 import type { WorkerState } from "./snapshots.js";
 import { fromWire } from "./wire-error.js";
@@ -65,7 +65,7 @@ export function createSlot(options: SlotOptions): Slot {
   let finished = 0;
   /** When a state was asked for that has not come yet. */
   let askedMs: number | undefined;
-  const waiters = new Set<(snapshot: BatchSnapshot | null) => void>();
+  const waiters = new Set<(told: ToldState | null) => void>();
 
   function launch(): void {
     cancelRestart = undefined;
@@ -85,7 +85,7 @@ export function createSlot(options: SlotOptions): Slot {
     else if (message.kind === "failure") finish(message.id)?.reject(fromWire(message.error));
     else {
       askedMs = undefined;
-      tell(message.snapshot);
+      tell(message);
     }
   }
 
@@ -100,8 +100,8 @@ export function createSlot(options: SlotOptions): Slot {
     return call;
   }
 
-  function tell(snapshot: BatchSnapshot | null): void {
-    for (const waiter of [...waiters]) waiter(snapshot);
+  function tell(told: ToldState | null): void {
+    for (const waiter of [...waiters]) waiter(told);
   }
 
   function died(how: string): void {
@@ -154,13 +154,13 @@ export function createSlot(options: SlotOptions): Slot {
     },
     askState(waitMs) {
       return new Promise((resolve) => {
-        const told = (snapshot: BatchSnapshot | null): void => {
-          waiters.delete(told);
+        const hear = (told: ToldState | null): void => {
+          waiters.delete(hear);
           cancelWait();
-          resolve({ snapshot, inFlight: calls.size });
+          resolve({ told, inFlight: calls.size });
         };
-        const cancelWait = runtime.setTimer(waitMs, () => told(null));
-        waiters.add(told);
+        const cancelWait = runtime.setTimer(waitMs, () => hear(null));
+        waiters.add(hear);
         if (askedMs !== undefined) return;
         askedMs = runtime.now();
         link?.put({ kind: "ask" });
