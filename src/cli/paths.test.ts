@@ -20,7 +20,7 @@ function pathsOf(command: Command, name: string): PathOption[] {
     parse: argument.parseArg as PathOption["parse"],
   }));
   return [
-    ...[...options, ...args].filter(({ words }) => PATH.test(words) && !/--(?:hang-at|base-url)/.test(words)),
+    ...[...options, ...args].filter(({ words }) => PATH.test(words) && !/--(?:hang-at|base-url|host)/.test(words)),
     ...command.commands.flatMap((sub) => pathsOf(sub, `${name} ${sub.name()}`.trim())),
   ];
 }

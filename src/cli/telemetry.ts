@@ -43,7 +43,7 @@ export function registerTelemetry(program: Command, terminal: Terminal = process
     .summary("delete old rows")
     .description("Deletes the rows of a telemetry database that are older than the given time; open attempts stay.")
     .addOption(new Option("--older-than <time>", "90s, 15m, 12h, 30d").argParser(parseAgeMs).makeOptionMandatory())
-    .option(DB_OPTION[0], DB_OPTION[1].replace("SQLite or JSONL", "SQLite"))
+    .option(DB_OPTION[0], DB_OPTION[1].replace("SQLite or JSONL", "SQLite"), DB_OPTION[2])
     .option(...CONFIG_OPTION)
     .option(...ENV_OPTION)
     .option("--table <name>", "table of the database (default llm_calls)")
