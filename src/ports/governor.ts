@@ -17,5 +17,10 @@ export interface Governor {
   snapshot(): ScopeSnapshot | Promise<ScopeSnapshot>;
   /** Milliseconds since the last success or first token anywhere in the scope; Infinity when there never was one. */
   progressAgeMs(): number | Promise<number>;
+  /**
+   * Who asks through it is told of its closing and gives back first what it holds; closing waits for that. Returns the
+   * function that ends the subscription.
+   */
+  onClose?(finish: () => Promise<void>): () => void;
   close(): Promise<void>;
 }

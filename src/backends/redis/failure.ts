@@ -184,6 +184,11 @@ function withRemedy(kind: RedisFailureKind, message: string): string {
   return remedy === undefined ? message : `${message} (${remedy})`;
 }
 
+/** No waiting opens it again. */
+export function closedError(scope: string): GovernanceBackendError {
+  return new GovernanceBackendError("the governor is closed", { scope, isLasting: true });
+}
+
 /** A failure as the governor's callers get it. */
 export function governanceError(scope: string, step: string, failure: RedisFailure): GovernanceBackendError {
   const { isLasting, message } = failure;

@@ -4,7 +4,13 @@ import { ConfigError } from "../../errors.js";
 import type { Governor, GovernorEvent, ScopeSnapshot, TickBatch, TickReply } from "../../ports/governor.js";
 import { refuseUnknownSources } from "../known-sources.js";
 import { RedisConnection, type RedisConnectionOptions, redisScript } from "./connection.js";
-import { classifyRedisError, governanceError, type RedisFailure, type RedisFailureKind } from "./failure.js";
+import {
+  classifyRedisError,
+  closedError,
+  governanceError,
+  type RedisFailure,
+  type RedisFailureKind,
+} from "./failure.js";
 import { checkLeaseTtl, type GovernedScope, type GovernedSettings, governedScope } from "./governed-scope.js";
 import { batchText, readSources, readTickAnswer } from "./governor-messages.js";
 import { createNews, type News } from "./news.js";
@@ -53,6 +59,8 @@ export class RedisGovernor implements Governor {
   /** Its name is a hash of the whole text: made where it is used. */
   readonly #script = redisScript(TICK_SCRIPT);
   readonly #listeners = new Set<(event: GovernorEvent) => void>();
+  readonly #finishers = new Set<() => Promise<void>>();
+  #closing: Promise<void> | null = null;
 
   /** Connects with the first tick. Throws ConfigError for an address that can't be one. */
   constructor(options: RedisGovernorOptions, testing?: RedisGovernorTesting) {
@@ -82,6 +90,7 @@ export class RedisGovernor implements Governor {
 
   async tick(batch: TickBatch): Promise<TickReply> {
     refuseUnknownSources(this.scope, this.#governed().names, batch);
+    if (this.#closing !== null && batch.wants.length > 0) throw closedError(this.scope);
     this.#news.follow(batch.worker);
     const { reply, events } = readTickAnswer(await this.#run("tick", batchText(batch)));
     for (const event of events) this.#emit(event);
@@ -109,7 +118,22 @@ export class RedisGovernor implements Governor {
     return age === "" ? Infinity : Number(age);
   }
 
-  async close(): Promise<void> {
+  onClose(finish: () => Promise<void>): () => void {
+    this.#finishers.add(finish);
+    return () => this.#finishers.delete(finish);
+  }
+
+  /**
+   * Gives no more permits, waits for the calls that have one, in this process, and gives their permits back; then closes the
+   * connection. Permits taken by `tick` itself, not by a client, end with their lease.
+   */
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    await Promise.all([...this.#finishers].map((finish) => finish()));
     this.#listeners.clear();
     this.#news.close();
     await this.#connection.close();
