@@ -1,5 +1,6 @@
 import { type FileHandle, open as openFile } from "node:fs/promises";
 import { resolve as resolvePath } from "node:path";
+import { noOptions, unknownOptions } from "../domain/option-names.js";
 import type { CallRecord, OpenAttempt } from "../domain/record.js";
 import { ConfigError } from "../errors.js";
 import type { RecorderStats } from "../ports/recorder.js";
@@ -45,6 +46,9 @@ export class JsonlRecorder implements LateRecorder {
 
   constructor(options: string | JsonlRecorderOptions) {
     const given = typeof options === "string" ? { path: options } : options;
+    const none = noOptions("JsonlRecorder", given);
+    const problems = none === null ? unknownOptions("JsonlRecorder", given, ["path", "queueSize"]) : [none];
+    if (problems.length > 0) throw new ConfigError(problems);
     const { path, queueSize = DEFAULT_QUEUE_SIZE } = given;
     assertOptions(path, queueSize);
     this.path = resolvePath(path);
@@ -208,7 +212,7 @@ export class JsonlRecorder implements LateRecorder {
 }
 
 function assertOptions(path: string, queueSize: number): void {
-  if (typeof path !== "string" || path === "") {
+  if (typeof path !== "string" || path.trim() === "") {
     const remedy = 'Give one, for example "calls.jsonl"';
     throw new ConfigError([{ key: "JsonlRecorder.path", value: String(path), problem: "is no file path", remedy }]);
   }

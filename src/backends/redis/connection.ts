@@ -13,6 +13,9 @@ export interface RedisConnectionOptions extends RedisAddress {
   readonly runtime?: Pick<Runtime, "now" | "setTimer">;
 }
 
+/** Options that any connection takes. */
+export const CONNECTION_OPTIONS = ["url", "client", "cluster", "options", "timeoutMs", "runtime"] as const;
+
 export type RedisArgument = string | Buffer | number;
 
 /** A Lua script and its name on the server. */
@@ -29,7 +32,7 @@ export const DEFAULT_TIMEOUT_MS = 250;
 const MOST_TIMEOUT_MS = 60_000;
 
 function checkTimeout(timeoutMs: number, key: string): void {
-  if (timeoutMs > 0 && timeoutMs <= MOST_TIMEOUT_MS) return;
+  if (typeof timeoutMs === "number" && timeoutMs > 0 && timeoutMs <= MOST_TIMEOUT_MS) return;
   const remedy = `Give milliseconds above 0, up to ${MOST_TIMEOUT_MS}.`;
   throw new ConfigError([{ key: `${key}.timeoutMs`, value: String(timeoutMs), problem: "is out of range", remedy }]);
 }

@@ -1,9 +1,10 @@
+import { checkGovernorOptions } from "../../config/governor-options.js";
 import type { BreakerConfig, SchedulingConfig, SelectorName } from "../../domain/scope.js";
 import { type LimitConfig, NO_LIMITS, type SourceConfig } from "../../domain/source.js";
 import { ConfigError } from "../../errors.js";
 import type { Governor, GovernorEvent, ScopeSnapshot, TickBatch, TickReply } from "../../ports/governor.js";
 import { refuseUnknownSources } from "../known-sources.js";
-import { RedisConnection, type RedisConnectionOptions, redisScript } from "./connection.js";
+import { CONNECTION_OPTIONS, RedisConnection, type RedisConnectionOptions, redisScript } from "./connection.js";
 import {
   classifyRedisError,
   closedError,
@@ -11,7 +12,7 @@ import {
   type RedisFailure,
   type RedisFailureKind,
 } from "./failure.js";
-import { checkLeaseTtl, type GovernedScope, type GovernedSettings, governedScope } from "./governed-scope.js";
+import { type GovernedScope, type GovernedSettings, governedScope } from "./governed-scope.js";
 import { batchText, readSources, readTickAnswer } from "./governor-messages.js";
 import { createNews, type News } from "./news.js";
 import { TICK_SCRIPT } from "./tick-script.js";
@@ -32,6 +33,8 @@ export interface RedisGovernorOptions extends RedisConnectionOptions {
   /** What sources cost, in any unit, for `scheduling.priceWeight`. */
   readonly prices?: Readonly<Record<string, number>>;
 }
+
+const GOVERNOR = { title: "RedisGovernor", ownOptions: CONNECTION_OPTIONS, sourcesRequired: false };
 
 /** For the contract suite alone: a clock in place of the server's, under keys of its own. */
 export interface RedisGovernorTesting {
@@ -64,9 +67,9 @@ export class RedisGovernor implements Governor {
 
   /** Connects with the first tick. Throws ConfigError for an address that can't be one. */
   constructor(options: RedisGovernorOptions, testing?: RedisGovernorTesting) {
-    const { scope, sources, leaseTtlMs } = options;
+    checkGovernorOptions(options, GOVERNOR);
+    const { scope, sources } = options;
     this.scope = scope;
-    checkLeaseTtl(leaseTtlMs);
     this.#prefix = `${testing === undefined ? "pgw" : "pgw-test"}:{${scope}}:`;
     this.#testing = testing;
     this.#scope = sources === undefined ? null : governedScope({ ...options, sources });
