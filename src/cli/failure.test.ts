@@ -97,6 +97,13 @@ describe("describeFailure", () => {
     expect(text).not.toMatch(/start it|user_script/i);
   });
 
+  it("names no time for a new try where waiting mends nothing", () => {
+    const failure = classifyRedisError(
+      Object.assign(new Error("NOAUTH Authentication required."), { name: "ReplyError" }),
+    );
+    expect(describeFailure(governanceError("LLM", "tick", failure)).text).not.toContain("A new try");
+  });
+
   it("tells to start a Redis that does not answer", () => {
     const failure = classifyRedisError(Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" }));
     expect(describeFailure(governanceError("LLM", "tick", failure)).text).toContain("Start it, or correct its address");

@@ -2,6 +2,7 @@ import { RedisFailure } from "../backends/redis/failure.js";
 import {
   ConfigError,
   GatewayUnavailableError,
+  GovernanceBackendError,
   PolyGatewayError,
   RequestRejectedError,
   ResultInvalidError,
@@ -97,7 +98,9 @@ function describeUnavailable(error: GatewayUnavailableError): Failure {
   else if (sources.length === 0) lines.push(`  ${error.message}`);
   lines.push(...sources.map(([name, detail]) => describeSource(name, detail)));
   lines.push(advice);
-  if (error.retryAfterMs > 0) lines.push(`A new try makes sense in ${formatDuration(error.retryAfterMs)}.`);
+  const isLasting = GovernanceBackendError.isInstance(error) && error.isLasting;
+  if (error.retryAfterMs > 0 && !isLasting)
+    lines.push(`A new try makes sense in ${formatDuration(error.retryAfterMs)}.`);
   return { text: lines.join("\n"), exitCode: EXIT.gaveUp };
 }
 

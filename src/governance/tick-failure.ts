@@ -19,7 +19,8 @@ export function tickFailed(
   if (hasAccounts) accountsFailed(desk, error, accounts);
   const isMisconfigured = SourceNotConfiguredError.isInstance(error);
   const isOutage = mayHaveRun && !isMisconfigured;
-  if (isOutage) for (const entry of wants) desk.mayHold.add(entry);
+  // What is refused for good was not done.
+  if (isOutage && !isLastingFailure(error)) for (const entry of wants) desk.mayHold.add(entry);
   if (wants.length > 0 && hasAccounts) desk.askAgain.push(wants);
   else if (wants.length > 1 && isMisconfigured) desk.askAgain.push(...wants.map((entry) => [entry]));
   else wantsFailed(desk, error, wants, isOutage);
