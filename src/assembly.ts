@@ -1,4 +1,5 @@
 import { MemoryGovernor } from "./backends/memory/governor.js";
+import { closedError } from "./backends/redis/failure.js";
 import { RedisGovernor } from "./backends/redis/governor.js";
 import { createSystemRuntime } from "./backends/system.js";
 import type { CallLifetime } from "./clients/call-lifetime.js";
@@ -92,6 +93,10 @@ export class Assembly<Transport extends { close(): Promise<void> }> implements C
     return snapshotOf(this.#dispatcher.dispatcher);
   }
 
+  leases(): GatewaySnapshot["leases"] {
+    return this.#dispatcher.dispatcher.leases();
+  }
+
   close(): Promise<void> {
     this.#closing ??= this.#close();
     return this.#closing;
@@ -176,6 +181,8 @@ interface DispatcherOfGovernor {
   readonly dispatcher: Dispatcher;
   status: StatusWriter | null;
   users: number;
+  /** Its closing concerns nobody any more. */
+  readonly leave: () => void;
   /** Made by one of the clients: closed with the last of them. */
   closesGovernor: boolean;
 }
@@ -196,7 +203,8 @@ function shareDispatcher(
     const { leaseTtlMs, leaseRenewal } = resolved.config;
     const warn = createWarn(runtime);
     const dispatcher = new Dispatcher({ governor, runtime, worker, leaseTtlMs, leaseRenewal, warn });
-    shared = { dispatcher, status: null, users: 0, closesGovernor: isOwn };
+    const leave = governor.onClose?.(() => dispatcher.finish(closedError(governor.scope))) ?? (() => {});
+    shared = { dispatcher, status: null, users: 0, closesGovernor: isOwn, leave };
     dispatchers.set(governor, shared);
   }
   const { dispatcher } = shared;
@@ -212,6 +220,7 @@ function shareDispatcher(
       // What the last calls used is on its way.
       await dispatcher.told();
       dispatcher.close();
+      shared.leave();
       await shared.status?.close();
       if (shared.closesGovernor) await governor.close();
     },

@@ -335,8 +335,16 @@ const BACKEND_RETRY_AFTER_MS = 5_000;
 
 /** The governance backend can't decide: nothing is let through. */
 export class GovernanceBackendError extends GatewayUnavailableError {
-  constructor(message: string, options: { scope: string; sourceName?: string; operation?: string; cause?: unknown }) {
-    super(message, { ...options, reason: "governance_backend_down", retryAfterMs: BACKEND_RETRY_AFTER_MS });
+  /** No waiting mends it: an address, a password or rights have to be changed. Such a call waits out no grace. */
+  readonly isLasting: boolean;
+
+  constructor(
+    message: string,
+    options: { scope: string; sourceName?: string; operation?: string; cause?: unknown; isLasting?: boolean },
+  ) {
+    const { isLasting = false, ...rest } = options;
+    super(message, { ...rest, reason: "governance_backend_down", retryAfterMs: BACKEND_RETRY_AFTER_MS });
+    this.isLasting = isLasting;
   }
 
   static override isInstance(value: unknown): value is GovernanceBackendError {

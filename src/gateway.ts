@@ -161,6 +161,11 @@ export class GatewayClient {
     return this.#assembly.snapshot();
   }
 
+  /** Permits that this process holds: `leases` of the snapshot, which is known while the governor does not answer, too. */
+  leases(): GatewaySnapshot["leases"] {
+    return this.#assembly.leases();
+  }
+
   /** Waits for the calls in flight, writes the telemetry and closes the sockets. New calls are refused. */
   async close(): Promise<void> {
     await this.#assembly.close();

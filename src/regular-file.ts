@@ -1,4 +1,5 @@
-import { closeSync, constants, fstatSync, openSync, readFileSync } from "node:fs";
+import { closeSync, constants, fstatSync, openSync, readFileSync, type Stats, statSync } from "node:fs";
+import { devNull } from "node:os";
 
 /** What is read whole into memory: settings, secrets, prices. None of them is this long. */
 export const MAX_FILE_BYTES = 64 * 1_024 * 1_024;
@@ -14,9 +15,14 @@ export class NoRegularFile extends Error {
   }
 }
 
+/** What people give for a file with nothing in it; unlike other devices it ends at once. */
+function isNullDevice(stats: Stats): boolean {
+  return stats.isCharacterDevice() && stats.rdev === statSync(devNull).rdev;
+}
+
 /**
- * The text of a regular file. A pipe or a device is refused: reading it may wait for ever or never end, and settings are
- * read more than once (ADR 0049). Opened without blocking, since merely opening a pipe that nobody writes to would wait.
+ * The text of a regular file, or "" of /dev/null. A pipe or another device is refused: reading it may wait for ever or
+ * never end, and settings are read more than once (ADR 0049). Opened without blocking, since merely opening a pipe that nobody writes to would wait.
  * Throws NoRegularFile, or the system's error.
  */
 export function readRegularFile(path: string, maxBytes = MAX_FILE_BYTES): string {
@@ -25,6 +31,7 @@ export function readRegularFile(path: string, maxBytes = MAX_FILE_BYTES): string
   try {
     const stats = fstatSync(file);
     if (stats.isDirectory()) throw new NoRegularFile("is a folder");
+    if (isNullDevice(stats)) return "";
     if (!stats.isFile()) throw new NoRegularFile("is a pipe or a device, not a file");
     if (stats.size > maxBytes) throw new NoRegularFile(`is larger than ${maxBytes / 1_048_576} MiB`);
     return readFileSync(file, "utf8");

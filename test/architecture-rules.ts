@@ -24,7 +24,8 @@ export const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   domain: ["errors"],
   ports: ["domain", "errors"],
   governance: INNER,
-  backends: INNER,
+  // A governor's options are judged by the tables that a client's are judged by.
+  backends: [...INNER, "config"],
   transports: INNER,
   // Backends: its connection to a server needs a clock of its own where nobody gives it a Runtime.
   telemetry: [...INNER, "backends", "regular-file"],

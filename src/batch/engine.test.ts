@@ -48,6 +48,7 @@ function fakeClient(answer: (request: ChatRequest) => void | Promise<void> = () 
     scope: "LLM",
     models: ["m"],
     snapshot: () => snapshot,
+    leases: () => ({ live: sent.length }),
     sent,
     async chat(request) {
       sent.push(request);

@@ -7,7 +7,7 @@ import { type AppendFile, createOrderedSink, createSink, openAppendFile } from "
 import { findPlaces, type Places, unwritableOutput } from "./places.js";
 import { type PreparedOut, prepareOut } from "./prepare-out.js";
 import { createTally, type Tally } from "./progress.js";
-import { reportProgress } from "./progress-timer.js";
+import { reportProgress, type ScopeNow } from "./progress-timer.js";
 import { readTies } from "./ties.js";
 import { type BatchExitCode, type BatchOptions, BatchRefusedError, type BatchSummary, type OutEntry } from "./types.js";
 
@@ -104,22 +104,22 @@ async function runPrepared(
     startedMs: runtime.now(),
   });
   const loop = assembleLoop(await openOut(places), options, rule, input, out, tally, linesToDo);
-  const progressNow = (snapshot: BatchSummary["snapshot"]) => ({
-    ...tally.report(runtime.now(), loop.counts(), snapshot),
+  const progressNow = (scope: ScopeNow) => ({
+    ...tally.report(runtime.now(), loop.counts(), scope),
     ...(client.workers === undefined ? {} : { workers: client.workers() }),
   });
   const reporter = reportProgress(
     client,
     runtime,
     options.progressEveryMs ?? DEFAULT_PROGRESS_EVERY_MS,
-    onProgress && ((snapshot) => onProgress(progressNow(snapshot))),
+    onProgress && ((scope) => onProgress(progressNow(scope))),
   );
   const unlink = linkSignals(options, loop);
   const stop = await loop.run();
   unlink();
   reporter.stop();
   await reporter.refresh();
-  const progress = progressNow(reporter.snapshot);
+  const progress = progressNow(reporter.scope);
   onProgress?.(progress);
   return summarize({ ...progress, ...paidTwice, stop, answersNotWritten: tally.answersNotWritten });
 }

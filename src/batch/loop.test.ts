@@ -70,6 +70,7 @@ async function play(scenario: Scenario) {
       ({ scope: "LLM", sources: (scenario.deadSources ?? [true]).map((dead) => ({ dead })) }) as unknown as ReturnType<
         BatchClient["snapshot"]
       >,
+    leases: () => ({ live: inFlight }),
     async chat(request) {
       sent.push(request.parentCallId ?? "");
       mostInFlight = Math.max(mostInFlight, ++inFlight);

@@ -1,14 +1,24 @@
+import { GovernanceBackendError } from "../errors.js";
 import type { CancelTimer, Runtime } from "../ports/runtime.js";
-import type { BatchClient, BatchProgress, BatchSnapshot } from "./types.js";
+import type { BatchClient, BatchProgress } from "./types.js";
+
+/** What was last heard of the scope. */
+export type ScopeNow = Pick<BatchProgress, "snapshot" | "limitsAway">;
+
+export interface ProgressReporter {
+  readonly scope: ScopeNow;
+  refresh(): Promise<void>;
+  stop(): void;
+}
 
 /** Calls `emit` now and then with the newest snapshot. A snapshot that is late or fails only leaves the older one. */
 export function reportProgress(
   client: BatchClient,
   runtime: Runtime,
   everyMs: number,
-  emit: ((snapshot: BatchProgress["snapshot"]) => void) | undefined,
-): { readonly snapshot: BatchProgress["snapshot"]; refresh(): Promise<void>; stop(): void } {
-  let snapshot: BatchSnapshot | null = null;
+  emit: ((scope: ScopeNow) => void) | undefined,
+): ProgressReporter {
+  let scope: ScopeNow = { snapshot: null, limitsAway: false };
   let cancel: CancelTimer | undefined;
   let asking = false;
 
@@ -16,9 +26,10 @@ export function reportProgress(
     if (asking) return;
     asking = true;
     try {
-      snapshot = await client.snapshot();
-    } catch {
+      scope = { snapshot: await client.snapshot(), limitsAway: false };
+    } catch (error) {
       // The figures of the last one still stand.
+      scope = { ...scope, limitsAway: GovernanceBackendError.isInstance(error) };
     } finally {
       asking = false;
     }
@@ -26,14 +37,14 @@ export function reportProgress(
 
   function tick(): void {
     void refresh();
-    emit?.(snapshot);
+    emit?.(scope);
     cancel = runtime.setTimer(everyMs, tick);
   }
 
   if (emit !== undefined) tick();
   return {
-    get snapshot() {
-      return snapshot;
+    get scope() {
+      return scope;
     },
     refresh,
     stop: () => cancel?.(),

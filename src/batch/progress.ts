@@ -27,7 +27,7 @@ export interface Tally {
   readonly answersNotWritten: number;
   readonly done: number;
   readonly failures: number;
-  report(nowMs: number, live: LiveCounts, snapshot: BatchProgress["snapshot"]): BatchProgress;
+  report(nowMs: number, live: LiveCounts, scope: Pick<BatchProgress, "snapshot" | "limitsAway">): BatchProgress;
 }
 
 export function createTally(base: ProgressBase): Tally {
@@ -42,6 +42,9 @@ export function createTally(base: ProgressBase): Tally {
   // A Map, since a source may be named like a property of every object.
   const bySource = new Map<string, SourceTally>();
   const rate = createRate(base.startedMs);
+  let reportedMs = base.startedMs;
+  /** In which nothing could go on: an estimate from it would be of the outage, not of the work. */
+  let awayMs = 0;
 
   function addToSource(response: ChatResponse): void {
     const before = bySource.get(response.sourceName) ?? { answers: 0, tokens: 0, cost: 0 };
@@ -79,10 +82,12 @@ export function createTally(base: ProgressBase): Tally {
     get failures() {
       return failures;
     },
-    report(nowMs, live, snapshot) {
+    report(nowMs, live, { snapshot, limitsAway }) {
       const finished = done + failures;
       const left = live.linesToDo === undefined ? undefined : Math.max(0, live.linesToDo - finished);
-      const { callsPerSecond, tokensPerSecond } = rate(nowMs, finished, tokens);
+      if (limitsAway) awayMs += nowMs - reportedMs;
+      reportedMs = nowMs;
+      const { callsPerSecond, tokensPerSecond } = rate(nowMs - awayMs, finished, tokens);
       return {
         batchId: base.batchId,
         done,
@@ -96,14 +101,15 @@ export function createTally(base: ProgressBase): Tally {
         requeued: live.requeued,
         requeues,
         elapsedMs: nowMs - base.startedMs,
-        callsPerSecond,
-        tokensPerSecond,
+        callsPerSecond: limitsAway ? 0 : callsPerSecond,
+        tokensPerSecond: limitsAway ? 0 : tokensPerSecond,
         tokens,
         attempts,
         cost,
         unpriced,
         projectedCost: projectCost(cost, done, left),
-        etaMs: left === undefined || callsPerSecond === 0 ? null : (left / callsPerSecond) * 1000,
+        limitsAway,
+        etaMs: limitsAway || left === undefined || callsPerSecond === 0 ? null : (left / callsPerSecond) * 1000,
         bySource: Object.fromEntries(bySource),
         snapshot,
         draining: live.draining,

@@ -1,4 +1,4 @@
-import { ConfigError, GatewayUnavailableError, SourceNotConfiguredError } from "../errors.js";
+import { ConfigError, GatewayUnavailableError, GovernanceBackendError, SourceNotConfiguredError } from "../errors.js";
 import { describeTrouble } from "./trouble.js";
 import type { StopKind } from "./types.js";
 import { WorkersFailedError } from "./workers/restarts.js";
@@ -39,6 +39,9 @@ export function judgeFailure(error: unknown, evidence: LineEvidence): LineVerdic
   if (error instanceof WorkersFailedError) return { kind: "stop", stop: "workers_failed", reason: error.message };
   if (!GatewayUnavailableError.isInstance(error)) return { kind: "failed" };
   const afterMs = Math.max(error.retryAfterMs, MIN_WAIT_MS);
+  if (GovernanceBackendError.isInstance(error) && error.isLasting) {
+    return { kind: "stop", stop: "misconfigured", reason: `No call may start: ${error.message}.` };
+  }
   switch (error.reason) {
     case "deadline_exceeded":
       return { kind: "failed" };

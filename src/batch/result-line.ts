@@ -1,6 +1,7 @@
 import type { ChatChoice, ChatResponse } from "../domain/chat.js";
 import type { Usage } from "../domain/usage.js";
 import { PolyGatewayError, ResultInvalidError } from "../errors.js";
+import { LineKillsWorkersError } from "./workers/restarts.js";
 
 /** The OUT line of an answer (spec 08), without the line end. */
 export function successLine(lineId: string, response: ChatResponse, createdAtMs: number): string {
@@ -82,6 +83,9 @@ export function failureLine(lineId: string, failure: LineFailure, uuid: string):
 }
 
 export function failureOf(error: unknown): LineFailure {
+  if (error instanceof LineKillsWorkersError) {
+    return { code: "kills_workers", message: error.message, class: error.name, response: null };
+  }
   if (!PolyGatewayError.isInstance(error)) {
     const known = error instanceof Error;
     return {

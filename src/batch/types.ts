@@ -37,7 +37,10 @@ export interface BatchClient {
   /** Configured models of the enabled sources. */
   readonly models: readonly string[];
   chat(request: ChatRequest): Promise<ChatResponse>;
+  /** Rejects with GovernanceBackendError while the limits can't be asked. */
   snapshot(): BatchSnapshot | Promise<BatchSnapshot>;
+  /** Permits of these calls, as far as is known without asking anybody: none means that nothing sent is under way. */
+  leases(): { readonly live: number } | Promise<{ readonly live: number }>;
   /** The processes that make the calls, where this one doesn't. */
   workers?(): readonly BatchWorker[];
 }
@@ -146,7 +149,9 @@ export interface BatchProgress {
   readonly unpriced: number;
   /** `cost` extrapolated to all lines of this run; null when unknown. */
   readonly projectedCost: number | null;
-  /** Time left at the current rate; null when unknown. */
+  /** The limits can't be asked, as while Redis is away: calls wait, and nobody knows for how long. */
+  readonly limitsAway: boolean;
+  /** Time left at the current rate; null when unknown. Time in which the limits were away doesn't count. */
   readonly etaMs: number | null;
   /** Answers by source name. */
   readonly bySource: Readonly<Record<string, SourceTally>>;

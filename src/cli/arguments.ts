@@ -19,13 +19,21 @@ export function parseCount(text: string): number {
   return value;
 }
 
+/** An empty path is mostly a variable of a script that is not set: the current folder or none is never meant. */
+export function parsePath(text: string): string {
+  if (text.trim() === "") throw new InvalidArgumentError("It is empty. Give a path, or leave the option out.");
+  return text;
+}
+
 /** For every command that is configured. */
 export const CONFIG_OPTION = [
   "--config <file>",
   "YAML or JSON configuration (default: polygateway.yaml in the current folder, if there is one)",
+  parsePath,
 ] as const;
 
 export const ENV_OPTION = [
   "--env <file>",
   "dotenv file (default: .env in the current folder, if there is one)",
+  parsePath,
 ] as const;

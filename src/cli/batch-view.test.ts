@@ -45,6 +45,7 @@ const progress: BatchProgress = {
   cost: 0.5,
   unpriced: 0,
   projectedCost: 1,
+  limitsAway: false,
   etaMs: 32_000,
   bySource: { good_1: { answers: 80, tokens: 30_000, cost: 0.4 } },
   snapshot: {
@@ -67,6 +68,12 @@ const progress: BatchProgress = {
 };
 
 describe("progressBlock", () => {
+  it("tells no time left while the limits are away, but that calls wait", () => {
+    const line = progressLine({ ...progress, limitsAway: true, etaMs: null });
+    expect(line).toContain("30.0 s, the limits can't be asked: calls wait");
+    expect(line).not.toMatch(/about .* left/);
+  });
+
   it("shows done, failed, left, rates, money so far and projected, ETA and each source's state", () => {
     const text = progressBlock(progress, plain).join("\n");
     expect(text).toContain("51 %");

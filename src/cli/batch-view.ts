@@ -40,8 +40,10 @@ function moneyText(progress: BatchProgress): string {
 }
 
 function timeText(progress: BatchProgress): string {
-  const left = progress.etaMs === null || progress.left === 0 ? "" : `, about ${formatDuration(progress.etaMs)} left`;
-  return `${formatDuration(progress.elapsedMs)}${left}`;
+  const { elapsedMs, etaMs, left, limitsAway } = progress;
+  const elapsed = formatDuration(elapsedMs);
+  if (limitsAway && left !== 0) return `${elapsed}, the limits can't be asked: calls wait`;
+  return etaMs === null || left === 0 ? elapsed : `${elapsed}, about ${formatDuration(etaMs)} left`;
 }
 
 function ratesText(progress: BatchProgress): string {

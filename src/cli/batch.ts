@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { createSystemRuntime } from "../backends/system.js";
 import type { BatchOptions, BatchProgress, BatchSummary } from "../batch/types.js";
 import type { Runtime } from "../ports/runtime.js";
-import { CONFIG_OPTION, ENV_OPTION, parseCount, parseDurationMs } from "./arguments.js";
+import { CONFIG_OPTION, ENV_OPTION, parseCount, parseDurationMs, parsePath } from "./arguments.js";
 import { progressBlock, progressLine, type RunFiles, summaryJson, summaryLines } from "./batch-view.js";
 import type { CommandContext } from "./context.js";
 import { CliError } from "./failure.js";
@@ -142,8 +142,8 @@ export function registerBatch(program: Command, context: CommandContext): void {
     .command("batch")
     .summary("run a file of prompts: governed, resumable, nothing lost")
     .description("Run every line of a JSONL file through the governed sources and write one result line for each.")
-    .argument("<in>", "JSONL file, plain or gzip; `-`: standard input")
-    .requiredOption("-o, --out <file>", "where results go; the same file again resumes")
+    .argument("<in>", "JSONL file, plain or gzip; `-`: standard input", parsePath)
+    .requiredOption("-o, --out <file>", "where results go; the same file again resumes", parsePath)
     .option("--concurrency <n>", "lines in flight (default: what the sources' limits allow, at most 256)", parseCount)
     .option(
       "--workers <n>",
@@ -161,6 +161,7 @@ export function registerBatch(program: Command, context: CommandContext): void {
     .option(
       "--db <place>",
       "telemetry file, or postgres:// address (default ./polygateway.db, or what PGW_TELEMETRY_* says)",
+      parsePath,
     )
     .option("--quiet", "no progress and no summary; warnings and errors only")
     .option("--json", "print the summary as JSON")

@@ -3,7 +3,7 @@ import { type Command, InvalidArgumentError } from "commander";
 import { checkThinking, readThinking, THINKING_ACCEPTED } from "../config/thinking-value.js";
 import type { ChatEvent, ChatMessage, ChatRequest, ChatResponse, Thinking } from "../domain/chat.js";
 import type { GatewayClient } from "../gateway.js";
-import { CONFIG_OPTION, ENV_OPTION } from "./arguments.js";
+import { CONFIG_OPTION, ENV_OPTION, parsePath } from "./arguments.js";
 import type { CommandContext } from "./context.js";
 import { CliError, EXIT } from "./failure.js";
 import { formatCount, formatDuration, formatMoney, plural } from "./format.js";
@@ -243,6 +243,7 @@ export function registerChat(program: Command, context: CommandContext): void {
     .option(
       "--db <place>",
       "telemetry file, or postgres:// address (default ./polygateway.db, or what PGW_TELEMETRY_* says)",
+      parsePath,
     )
     .addHelpText("after", EXAMPLES)
     .action((prompt: string | undefined, flags: ChatFlags) => chat(prompt, flags, context.terminal));

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { classifyRedisError, governanceError } from "../backends/redis/failure.js";
 import {
   AllSourcesExhausted,
   ConfigError,
@@ -76,6 +77,36 @@ describe("describeFailure", () => {
     expect(failure.exitCode).toBe(exitCode);
     expect(failure.text).toContain(words);
     expect(failure.text).not.toMatch(/\n\s+at /);
+  });
+
+  it.each([
+    [
+      "OOM command not allowed when used memory > 'maxmemory'. script: abc123, on @user_script:1.",
+      "maxmemory: raise it",
+    ],
+    ["WRONGPASS invalid username-password pair or user is disabled.", "correct the user and password"],
+    ["NOAUTH Authentication required.", "correct the user and password"],
+    ["NOPERM this user has no permissions to run the 'evalsha' command", "the Redis user lacks a right"],
+    ["READONLY You can't write against a read only replica.", "give the primary's"],
+    ["LOADING Redis is loading the dataset in memory", "wait until it has"],
+  ])("%s: says what to do, not to start what answers", (said, words) => {
+    const failure = classifyRedisError(Object.assign(new Error(said), { name: "ReplyError" }));
+    const { text } = describeFailure(governanceError("LLM", "tick", failure));
+    expect(text).toContain(words);
+    expect(text).toContain("Mend that, then repeat the command");
+    expect(text).not.toMatch(/start it|user_script/i);
+  });
+
+  it("names no time for a new try where waiting mends nothing", () => {
+    const failure = classifyRedisError(
+      Object.assign(new Error("NOAUTH Authentication required."), { name: "ReplyError" }),
+    );
+    expect(describeFailure(governanceError("LLM", "tick", failure)).text).not.toContain("A new try");
+  });
+
+  it("tells to start a Redis that does not answer", () => {
+    const failure = classifyRedisError(Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" }));
+    expect(describeFailure(governanceError("LLM", "tick", failure)).text).toContain("Start it, or correct its address");
   });
 
   it("lets no escape sequence of a provider reach the terminal", () => {

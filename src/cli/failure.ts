@@ -1,6 +1,8 @@
+import { RedisFailure } from "../backends/redis/failure.js";
 import {
   ConfigError,
   GatewayUnavailableError,
+  GovernanceBackendError,
   PolyGatewayError,
   RequestRejectedError,
   ResultInvalidError,
@@ -47,7 +49,7 @@ const REASON_WORDS: Record<UnavailableReason, string> = {
   retry_exhausted: "Every try failed.",
   stalled: "Nothing moved for the whole stall window.",
   deadline_exceeded: "The deadline passed before an answer was complete.",
-  governance_backend_down: "The governance backend can't be reached.",
+  governance_backend_down: "No call may start: the place of the limits can't be asked.",
 };
 
 /** What to do about sources that fail, and about sources that refuse for good. */
@@ -62,7 +64,7 @@ const REASON_ADVICE: Record<UnavailableReason, string> = {
   retry_exhausted: `Try again later; ${ASK_SOURCES}`,
   stalled: `Try again later; ${ASK_SOURCES}`,
   deadline_exceeded: "Raise the scope's DEADLINE_S, or ask for a shorter answer.",
-  governance_backend_down: "Start it again, then repeat the command.",
+  governance_backend_down: "`polygateway check` asks Redis how it is. Then repeat the command.",
 };
 
 function describeSource(name: string, detail: SourceReasonDetail): string {
@@ -71,14 +73,34 @@ function describeSource(name: string, detail: SourceReasonDetail): string {
   return `  ${name}: ${detail.reason.replaceAll("_", " ")}${wait}${last}`;
 }
 
+/** Redis that is away has to be started; one that answers says itself what has to be done. */
+function wordsOf(error: GatewayUnavailableError): { what: string; advice: string } {
+  const what = REASON_WORDS[error.reason] ?? error.message;
+  const advice = REASON_ADVICE[error.reason] ?? "Try again later.";
+  if (!(error.cause instanceof RedisFailure)) return { what, advice };
+  if (error.cause.wasAnswered) {
+    return {
+      what: "Redis, which keeps the limits, refuses:",
+      advice: "Mend that, then repeat the command; `polygateway check` says whether it is mended.",
+    };
+  }
+  return {
+    what: "Redis, which keeps the limits, does not answer:",
+    advice: "Start it, or correct its address (REDIS_URL); `polygateway check` asks it. Then repeat the command.",
+  };
+}
+
 function describeUnavailable(error: GatewayUnavailableError): Failure {
-  const lines = [REASON_WORDS[error.reason] ?? error.message];
+  const { what, advice } = wordsOf(error);
+  const lines = [what];
   const sources = Object.entries(error.perSourceReasons);
   if (error.cause instanceof Error) lines.push(`  ${error.cause.message}`);
   else if (sources.length === 0) lines.push(`  ${error.message}`);
   lines.push(...sources.map(([name, detail]) => describeSource(name, detail)));
-  lines.push(REASON_ADVICE[error.reason] ?? "Try again later.");
-  if (error.retryAfterMs > 0) lines.push(`A new try makes sense in ${formatDuration(error.retryAfterMs)}.`);
+  lines.push(advice);
+  const isLasting = GovernanceBackendError.isInstance(error) && error.isLasting;
+  if (error.retryAfterMs > 0 && !isLasting)
+    lines.push(`A new try makes sense in ${formatDuration(error.retryAfterMs)}.`);
   return { text: lines.join("\n"), exitCode: EXIT.gaveUp };
 }
 

@@ -3,6 +3,7 @@ import { type Command, Option } from "commander";
 import type { Field } from "../config/field.js";
 import { SOURCE_FIELDS } from "../config/schema-source.js";
 import { accepted, checkValue, NAME_PATTERN, quoted } from "../config/values.js";
+import { parsePath } from "./arguments.js";
 import { DEFAULT_CONFIG_FILES } from "./configuration.js";
 import { CliError, describeFailure } from "./failure.js";
 import { type Starter, starterEnv, starterYaml } from "./init-files.js";
@@ -64,7 +65,7 @@ export function registerInit(program: Command, terminal: Terminal = processTermi
     .addOption(
       new Option("--format <format>", "env: a .env to put keys in; yaml: keys from variables").choices(FORMATS),
     )
-    .option("-o, --out <file>", "write this file (default: .env, or polygateway.yaml)")
+    .option("-o, --out <file>", "write this file (default: .env, or polygateway.yaml)", parsePath)
     .option("-y, --yes", "ask nothing")
     .addHelpText("after", EXAMPLES)
     .action((flags: InitFlags) => init(flags, terminal));

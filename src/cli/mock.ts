@@ -2,6 +2,7 @@ import { type Command, Option } from "commander";
 import { readRegularFile } from "../regular-file.js";
 import type { SimulatedProviderOptions } from "../testing/provider/options.js";
 import type { SimulatedProvider, UpstreamScript } from "../testing/provider/server.js";
+import { parsePath } from "./arguments.js";
 import { CliError } from "./failure.js";
 import { formatCount, plural } from "./format.js";
 import { describeProblem, type MockFlags, sourceEnvironment, toProviderOptions } from "./mock-options.js";
@@ -147,8 +148,8 @@ export function registerMock(program: Command, terminal: Terminal = processTermi
     .option("--retry-after <ms>", "Retry-After of the drawn 429s; 0 = none (default 1000)")
     .option("--slow-start <ms>", "answer nothing before the server has been up this long")
     .option("--dead-key", "refuse every key with 401")
-    .option("--ledger <file>", "append one JSON line for every request that arrived")
-    .option("--script <file>", "answer the first requests with these scripts, byte for byte")
+    .option("--ledger <file>", "append one JSON line for every request that arrived", parsePath)
+    .option("--script <file>", "answer the first requests with these scripts, byte for byte", parsePath)
     .option("--script-forever", "the last script of the file answers everything after it")
     .option("--json", "print the ready line and the summary as JSON")
     .addHelpText("after", EXAMPLES)

@@ -2,7 +2,7 @@ import { type Command, Option } from "commander";
 import { createSystemRuntime } from "../backends/system.js";
 import { DEFAULT_STALE_AFTER_MS, type ReconcileReport, reconcileStore } from "../telemetry/reconcile.js";
 import { TelemetryFileError } from "../telemetry/store.js";
-import { CONFIG_OPTION, ENV_OPTION, parseDurationMs } from "./arguments.js";
+import { CONFIG_OPTION, ENV_OPTION, parseDurationMs, parsePath } from "./arguments.js";
 import { CliError, EXIT } from "./failure.js";
 import { formatCost, formatCount, PRICE_REMEDY, plural } from "./format.js";
 import { unreadableText } from "./report.js";
@@ -33,7 +33,7 @@ export function registerReconcile(program: Command, terminal: Terminal = process
     .option(...CONFIG_OPTION)
     .option(...ENV_OPTION)
     .option("--table <name>", "table of a database (default llm_calls)")
-    .option("--out <file>", "OUT file of a batch")
+    .option("--out <file>", "OUT file of a batch", parsePath)
     .addOption(
       new Option("--stale-after <time>", "when rows of a process on another host count as left behind")
         .argParser(parseDurationMs)

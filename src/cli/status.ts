@@ -3,7 +3,7 @@ import { createSystemRuntime } from "../backends/system.js";
 import { ConfigError } from "../errors.js";
 import { defaultStatusFolder } from "../status/status-file.js";
 import { type FoundStatus, readStatus } from "../status/status-reader.js";
-import { CONFIG_OPTION, ENV_OPTION } from "./arguments.js";
+import { CONFIG_OPTION, ENV_OPTION, parsePath } from "./arguments.js";
 import { type ConfigFlags, openConfiguration } from "./configuration.js";
 import type { CommandContext } from "./context.js";
 import { CliError, EXIT } from "./failure.js";
@@ -38,7 +38,11 @@ export function registerStatus(program: Command, context: CommandContext): void 
     .argument("[scope]", "only this scope")
     .option("--scope <name>", "the same")
     .option("--watch", "go on showing it, once a second")
-    .option("--path <folder>", "where processes show themselves (default: PGW_STATUS_PATH, else where batches do)")
+    .option(
+      "--path <folder>",
+      "where processes show themselves (default: PGW_STATUS_PATH, else where batches do)",
+      parsePath,
+    )
     .option(...CONFIG_OPTION)
     .option(...ENV_OPTION)
     .option("--json", "print JSON")

@@ -2,6 +2,7 @@ import type { Env } from "../config/env.js";
 import { PROCESS_FIELDS, type TelemetryBackend } from "../config/schema-process.js";
 import { isPostgresDsn, shownDsn } from "../domain/postgres-dsn.js";
 import { ConfigError } from "../errors.js";
+import { parsePath } from "./arguments.js";
 import { type ConfigFlags, openConfiguration } from "./configuration.js";
 
 export interface TelemetryFlags extends ConfigFlags {
@@ -13,6 +14,7 @@ export interface TelemetryFlags extends ConfigFlags {
 export const DB_OPTION = [
   "--db <place>",
   "SQLite or JSONL file with telemetry, or the address of a PostgreSQL database (default: the one that is configured, else ./polygateway.db)",
+  parsePath,
 ] as const;
 
 /**

@@ -5,7 +5,7 @@ import { type MigrateResult, migratePostgres, prunePostgres } from "../telemetry
 import { type PruneResult, pruneTelemetry } from "../telemetry/prune.js";
 import { openTelemetryFile } from "../telemetry/reader.js";
 import { TelemetryFileError } from "../telemetry/store.js";
-import { CONFIG_OPTION, ENV_OPTION, parseDurationMs } from "./arguments.js";
+import { CONFIG_OPTION, ENV_OPTION, parseDurationMs, parsePath } from "./arguments.js";
 import { CliError } from "./failure.js";
 import { plural } from "./format.js";
 import { DB_OPTION, shownPlace, type TelemetryFlags, telemetryFile } from "./telemetry-file.js";
@@ -45,7 +45,7 @@ export function registerTelemetry(program: Command, terminal: Terminal = process
     .summary("delete old rows")
     .description("Deletes the rows of a telemetry database that are older than the given time; open attempts stay.")
     .addOption(new Option("--older-than <time>", "90s, 15m, 12h, 30d").argParser(parseAgeMs).makeOptionMandatory())
-    .option(DB_OPTION[0], DB_OPTION[1].replace("SQLite or JSONL", "SQLite"))
+    .option(DB_OPTION[0], DB_OPTION[1].replace("SQLite or JSONL", "SQLite"), DB_OPTION[2])
     .option(...CONFIG_OPTION)
     .option(...ENV_OPTION)
     .option("--table <name>", "table of the database (default llm_calls)")
@@ -104,7 +104,7 @@ function registerMigrate(telemetry: Command, terminal: Terminal): void {
     .command("migrate")
     .summary("bring the tables of a PostgreSQL database up to date")
     .description("Creates what is missing of the tables of a PostgreSQL database: tables, columns, indexes.")
-    .option("--db <address>", "address of the database (default: the one that is configured)")
+    .option("--db <address>", "address of the database (default: the one that is configured)", parsePath)
     .option(...CONFIG_OPTION)
     .option(...ENV_OPTION)
     .option("--table <name>", "table of the database (default llm_calls)")

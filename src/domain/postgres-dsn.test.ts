@@ -19,7 +19,10 @@ describe("addresses of PostgreSQL", () => {
     [undefined, "is empty"],
     ["calls.db", "does not begin with postgres:// or postgresql://"],
     ["postgresql:h", "does not begin with postgres:// or postgresql://"],
-    ["postgres://u:p@h:port/d", "is no address"],
+    ["postgres://u:p@h:port/d", "is no address: a port is a number"],
+    ["postgres://u:p@h:99999/d", "names a port above 65535"],
+    ["postgresql+asyncpg://u:p@h:65536", "names a port above 65535"],
+    ["postgres://u:p#w@h:99999/d", "is no address"],
   ])("%s is none", (dsn, problem) => {
     expect(dsnProblem(dsn)).toContain(problem);
   });

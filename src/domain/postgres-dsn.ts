@@ -10,9 +10,18 @@ export function isPostgresDsn(text: string): boolean {
 export function dsnProblem(dsn: unknown): string | null {
   if (typeof dsn !== "string" || dsn.trim() === "") return "is empty";
   if (!isPostgresDsn(dsn)) return "does not begin with postgres:// or postgresql://";
-  return URL.canParse(normalDsn(dsn))
-    ? null
-    : "is no address: special characters in a password are written as %40 and so on";
+  const normal = normalDsn(dsn);
+  if (URL.canParse(normal)) return null;
+  if (hasHighPort(normal)) return `names a port above ${HIGHEST_PORT}`;
+  return `is no address: a port is a number up to ${HIGHEST_PORT}, and special characters in a password are written as %40 and so on`;
+}
+
+const HIGHEST_PORT = 65_535;
+
+/** Alone in being wrong: with a lower one it would be an address. */
+function hasHighPort(normal: string): boolean {
+  const [, before, port, after] = /^(postgres:\/\/[^/?#]*):(\d+)([/?#].*)?$/s.exec(normal) ?? [];
+  return Number(port) > HIGHEST_PORT && URL.canParse(`${before}:1${after ?? ""}`);
 }
 
 /** As the driver takes it. */

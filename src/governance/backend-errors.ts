@@ -17,8 +17,14 @@ export function admissionError(
   return new GovernanceBackendError(isOwn ? error.message : `governor ${step} failed: ${textOf(error)}`, {
     scope,
     cause: isOwn ? error.cause : error,
+    isLasting: isLastingFailure(error),
     ...(sourceName === undefined ? {} : { sourceName }),
   });
+}
+
+/** Waiting would not mend it. */
+export function isLastingFailure(error: unknown): boolean {
+  return GovernanceBackendError.isInstance(error) && error.isLasting;
 }
 
 export function textOf(error: unknown): string {

@@ -14,13 +14,17 @@ export interface BackendRetry {
   stop(): void;
 }
 
+/** Tells people of an outage, and of its end. */
+export interface OutageNews {
+  /** Answers whether it was said: not more often than other warnings. */
+  away(text: string): boolean;
+  back(text: string): void;
+}
+
 /** When a governor that failed is asked again. */
-export function createBackendRetry(
-  runtime: Runtime,
-  warn: (kind: string, message: string) => void,
-  again: () => void,
-): BackendRetry {
+export function createBackendRetry(runtime: Runtime, news: OutageNews, again: () => void): BackendRetry {
   let failuresInARow = 0;
+  let wasTold = false;
   let cancelTimer: CancelTimer | null = null;
   let stopped = false;
   return {
@@ -29,7 +33,9 @@ export function createBackendRetry(
       if (cancelTimer !== null || stopped) return;
       let pauseMs = FIRST_MS;
       for (let n = 0; n < failuresInARow && pauseMs < MAX_MS; n += 1) pauseMs *= 2;
-      if (failuresInARow === 0) warn("outage", `the governor does not answer and is asked again: ${textOf(error)}`);
+      if (failuresInARow === 0) {
+        wasTold = news.away(`the limits can't be asked, and what may wait for them waits: ${textOf(error)}`);
+      }
       failuresInARow += 1;
       cancelTimer = runtime.setTimer(pauseMs, () => {
         cancelTimer = null;
@@ -37,7 +43,10 @@ export function createBackendRetry(
       });
     },
     succeeded() {
+      if (failuresInARow === 0) return;
       failuresInARow = 0;
+      if (wasTold) news.back("the limits can be asked again; what waited for them goes on");
+      wasTold = false;
     },
     stop() {
       stopped = true;

@@ -1,13 +1,19 @@
-import type { Grant, Refusal } from "../domain/tick.js";
+import type { Grant, Refusal, TickBatch } from "../domain/tick.js";
 import type { Governor } from "../ports/governor.js";
 import type { Runtime } from "../ports/runtime.js";
-import { type AccountingQueue, addSettle, emptyAccountingQueue } from "./accounting-queue.js";
+import {
+  type AccountingQueue,
+  addSettle,
+  emptyAccountingQueue,
+  itemsOf,
+  type TakenAccounts,
+} from "./accounting-queue.js";
 import { type BackendRetry, createBackendRetry } from "./backend-retry.js";
 import { createLiveLeases, type LiveLeases } from "./live-leases.js";
 import { ScheduledStarts } from "./scheduled-starts.js";
 import { releaseSettle } from "./unsent.js";
 import { createWaiters, type Waiters } from "./waiters.js";
-import { dequeue, emptyWantQueue, type QueueEntry, resumeAll, type WantQueue } from "./want-queue.js";
+import { askedNow, dequeue, emptyWantQueue, type QueueEntry, resumeAll, type WantQueue } from "./want-queue.js";
 import type { Warn } from "./warn.js";
 
 export interface DispatcherOptions {
@@ -32,6 +38,8 @@ export interface Desk {
   readonly starts: ScheduledStarts;
   /** Wants whose tick failed in company of something else that may be to blame; asked again by themselves. */
   readonly askAgain: (readonly QueueEntry[])[];
+  /** Why no more permits are asked for; null while they are. */
+  refusal: Error | null;
   /** Granted perhaps, though no answer came: given back when nobody asks again. */
   readonly mayHold: Set<QueueEntry>;
   /** Returns a permit of which nothing was used. */
@@ -57,7 +65,10 @@ export function createDesk(
     }),
     retry: createBackendRetry(
       runtime,
-      (kind, text) => warnOf(desk, kind, text),
+      {
+        away: (text) => warnOf(desk, "outage", text),
+        back: (text) => runtime.log("warn", `scope ${options.governor.scope}: ${text}`, { component: "governor" }),
+      },
       () => {
         resumeAll(queue);
         wake();
@@ -65,14 +76,16 @@ export function createDesk(
     ),
     starts: new ScheduledStarts(),
     askAgain: [],
+    refusal: null,
     mayHold: new Set(),
     giveBack,
   };
   return desk;
 }
 
-export function warnOf({ options }: Desk, kind: string, message: string): void {
-  options.warn("governor", kind, `scope ${options.governor.scope}: ${message}`);
+/** Answers whether it was said. */
+export function warnOf({ options }: Desk, kind: string, message: string): boolean {
+  return options.warn("governor", kind, `scope ${options.governor.scope}: ${message}`);
 }
 
 /** The reply may be what got lost: whatever was granted goes back by its lease id. */
@@ -87,4 +100,20 @@ export function leave(desk: Desk, entry: QueueEntry, refusal: Refusal): void {
   if (!dequeue(desk.queue, entry)) return;
   releaseIfHeld(desk, entry);
   desk.waiters.resolve(entry, refusal);
+}
+
+/** What a tick says and asks. */
+export function batchOf(
+  { runtime, worker }: DispatcherOptions,
+  { settles, verdicts, renew }: TakenAccounts,
+  wants: readonly QueueEntry[],
+): TickBatch {
+  return {
+    worker,
+    seed: Math.floor(runtime.random() * 0x1_0000_0000),
+    settles: itemsOf(settles),
+    verdicts: itemsOf(verdicts),
+    renew,
+    wants: wants.map(askedNow),
+  };
 }

@@ -98,7 +98,7 @@ export function createBench(kind: GovernorKind): Bench {
       worker: WORKER,
       leaseTtlMs: 30_000,
       leaseRenewal: false,
-      warn: () => {},
+      warn: () => true,
     }),
     ticks: [],
     held: new Set(),

@@ -1,20 +1,20 @@
 import { isPromiseLike } from "../domain/promise-like.js";
 import { LOOK_AHEAD } from "../domain/scheduling/size-match.js";
-import type { Grant, ScopeSnapshot, Settle, TickBatch, TickReply, Verdict } from "../domain/tick.js";
+import type { Grant, ScopeSnapshot, Settle, TickReply, Verdict } from "../domain/tick.js";
 import type { GovernorEvent } from "../ports/governor.js";
 import {
   accountCount,
   addSettle,
   addVerdict,
   isUrgent,
-  itemsOf,
   NO_ACCOUNTS,
   type TakenAccounts,
   takeForTick,
 } from "./accounting-queue.js";
-import { askGovernor } from "./backend-errors.js";
-import { createDesk, type Desk, type DispatcherOptions, leave, releaseIfHeld, warnOf } from "./desk.js";
+import { admissionError, askGovernor } from "./backend-errors.js";
+import { batchOf, createDesk, type Desk, type DispatcherOptions, leave, releaseIfHeld, warnOf } from "./desk.js";
 import { Evacuation } from "./evacuation.js";
+import { finishCalls } from "./finishing.js";
 import { createHintTimer, type HintTimer } from "./hint-timer.js";
 import { createLandings } from "./landings.js";
 import { countLostLeases } from "./lost-leases.js";
@@ -26,15 +26,7 @@ import { unsentSettle } from "./unsent.js";
 import type { Answer, Instant } from "./waiters.js";
 import { type WaitingSummary, waitingSummary } from "./waiting-summary.js";
 import { MAX_WANTS, nextToAsk } from "./want-batch.js";
-import {
-  askedNow,
-  dequeue,
-  earliestUnblockMs,
-  enqueue,
-  type QueueEntry,
-  unblockAll,
-  type WantGroup,
-} from "./want-queue.js";
+import { dequeue, earliestUnblockMs, enqueue, type QueueEntry, unblockAll, type WantGroup } from "./want-queue.js";
 
 const NONE: readonly never[] = [];
 
@@ -86,7 +78,8 @@ export class Dispatcher {
    * after which `entry.staysAfter` said no; throws or rejects with GovernanceBackendError or SourceNotConfiguredError.
    */
   admit(entry: QueueEntry): Answer | Promise<Answer> {
-    const { queue, waiters } = this.#desk;
+    const { queue, waiters, refusal } = this.#desk;
+    if (refusal !== null) throw admissionError("tick", refusal, this.#options.governor.scope);
     const group = enqueue(queue, entry);
     if (this.#hint.isDue()) unblockAll(queue);
     if (this.#ticking || group.paused || group.blockedBy !== null) return this.#waitOrLeave(entry, group);
@@ -180,6 +173,11 @@ export class Dispatcher {
   /** Permits this process holds, and leases it lost while it still worked on them. */
   leases(): { live: number; lost: number } {
     return { live: this.#desk.live.count(), lost: this.#leasesLost };
+  }
+
+  /** Lets what holds a permit end and refuses all else; see finishing.ts. */
+  finish(refusal: Error): Promise<void> {
+    return finishCalls(this.#desk, refusal, { wake: () => this.#wake(), told: () => this.told() });
   }
 
   close(): void {
@@ -281,19 +279,4 @@ export class Dispatcher {
     desk.waiters.answered();
     answerWants(desk, reply, wants, sentMs);
   }
-}
-
-function batchOf(
-  { runtime, worker }: DispatcherOptions,
-  { settles, verdicts, renew }: TakenAccounts,
-  wants: readonly QueueEntry[],
-): TickBatch {
-  return {
-    worker,
-    seed: Math.floor(runtime.random() * 0x1_0000_0000),
-    settles: itemsOf(settles),
-    verdicts: itemsOf(verdicts),
-    renew,
-    wants: wants.length === 0 ? NONE : wants.map(askedNow),
-  };
 }

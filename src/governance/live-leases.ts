@@ -8,6 +8,8 @@ export interface LiveLeases {
   remove(leaseId: LeaseId): number | undefined;
   renewed(leaseId: LeaseId, fromMs: number): void;
   count(): number;
+  /** Resolves once none is held. */
+  whenNone(): Promise<void>;
   stop(): void;
 }
 
@@ -20,6 +22,7 @@ export function createLiveLeases(
 ): LiveLeases {
   /** Until when each is good. */
   const held = new Map<LeaseId, number>();
+  const waiting: (() => void)[] = [];
   let newestTtlMs = leaseTtlMs;
   let cancelTimer: CancelTimer | null = null;
 
@@ -47,13 +50,17 @@ export function createLiveLeases(
     remove(leaseId) {
       const untilMs = held.get(leaseId);
       held.delete(leaseId);
-      if (held.size === 0) stop();
+      if (held.size === 0) {
+        stop();
+        for (const resolve of waiting.splice(0)) resolve();
+      }
       return untilMs;
     },
     renewed(leaseId, fromMs) {
       if (held.has(leaseId)) held.set(leaseId, fromMs + newestTtlMs);
     },
     count: () => held.size,
+    whenNone: () => (held.size === 0 ? Promise.resolve() : new Promise((resolve) => waiting.push(resolve))),
     stop,
   };
 }

@@ -185,7 +185,8 @@ function watchPatience(call: Call, giveUp: (error: unknown) => void): () => void
   const check = async (): Promise<void> => {
     const error = await stallError(call).catch((failure: unknown) => failure);
     if (stopped) return;
-    const recheck = GovernanceBackendError.isInstance(error) && call.environment.config.backpressure.backendGraceMs > 0;
+    const isOutage = GovernanceBackendError.isInstance(error) && !error.isLasting;
+    const recheck = isOutage && call.environment.config.backpressure.backendGraceMs > 0;
     if (error !== null && !recheck) return giveUp(error);
     cancel = arm(recheck ? BACKEND_RECHECK_MS : Math.max(1, patienceMs(call, runtime.now())));
   };

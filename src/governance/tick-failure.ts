@@ -1,7 +1,7 @@
 import { countOf } from "../domain/count-of.js";
 import { SourceNotConfiguredError } from "../errors.js";
 import { accountCount, giveBack, type TakenAccounts } from "./accounting-queue.js";
-import { admissionError } from "./backend-errors.js";
+import { admissionError, isLastingFailure } from "./backend-errors.js";
 import { type Desk, releaseIfHeld, warnOf } from "./desk.js";
 import { allEntries, dequeue, pause, type QueueEntry } from "./want-queue.js";
 
@@ -20,7 +20,8 @@ export function tickFailed(
   if (hasAccounts) accountsFailed(desk, error, accounts);
   const isMisconfigured = SourceNotConfiguredError.isInstance(error);
   const isOutage = mayHaveRun && !isMisconfigured;
-  if (isOutage) for (const entry of wants) desk.mayHold.add(entry);
+  // What is refused for good was not done.
+  if (isOutage && !isLastingFailure(error)) for (const entry of wants) desk.mayHold.add(entry);
   if (wants.length > 0 && hasAccounts) desk.askAgain.push(wants);
   else if (wants.length > 1 && isMisconfigured) desk.askAgain.push(...wants.map((entry) => [entry]));
   else wantsFailed(desk, error, wants, isOutage);
@@ -61,7 +62,7 @@ function wantFailed(desk: Desk, entry: QueueEntry, error: unknown): void {
   const sourceName = second === undefined ? first : undefined;
   const failure = admissionError("tick", error, options.governor.scope, sourceName);
   const isAsking = waiters.isAsking(entry);
-  const mayWait = isAsking && !SourceNotConfiguredError.isInstance(failure);
+  const mayWait = isAsking && !SourceNotConfiguredError.isInstance(failure) && !isLastingFailure(failure);
   const nowMs = options.runtime.now();
   if (mayWait && waiters.hasGrace(entry, nowMs)) {
     pause(queue, entry, nowMs);

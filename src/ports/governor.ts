@@ -19,5 +19,10 @@ export interface Governor {
   progressAgeMs(): number | Promise<number>;
   /** What makes limits unsafe in its store although it works, in words for people; empty = nothing is known. */
   dangers?(): Promise<readonly string[]>;
+  /**
+   * Who asks through it is told of its closing and gives back first what it holds; closing waits for that. Returns the
+   * function that ends the subscription.
+   */
+  onClose?(finish: () => Promise<void>): () => void;
   close(): Promise<void>;
 }

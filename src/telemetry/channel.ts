@@ -91,7 +91,7 @@ export function createChannel(recorder: Recorder, runtime: Runtime, faults: Tele
     async settle(verb) {
       try {
         await bounded(runtime, Promise.resolve(recorder[verb]()), FLUSH_WAIT_MS, () =>
-          faults.warn(name, verb, `${verb} not finished within ${FLUSH_WAIT_MS / 1000} s; rows may be missing`),
+          faults.warn(name, verb, `${verb} not finished within ${FLUSH_WAIT_MS / 1000} s; ${openRows(recorder)}`),
         );
       } catch (error) {
         faults.warn(name, verb, `${verb} failed: ${describe(error)}; rows may be missing`);
@@ -108,6 +108,15 @@ export function createChannel(recorder: Recorder, runtime: Runtime, faults: Tele
       }
     },
   };
+}
+
+function openRows(recorder: Recorder): string {
+  try {
+    const { queued } = recorder.stats();
+    return `entries that are not written yet, and may be missing: ${queued}`;
+  } catch {
+    return "rows may be missing";
+  }
 }
 
 /** Settles like `promise`, or resolves after `limitMs`; leaves no timer behind. */

@@ -1,5 +1,6 @@
 import { type FileHandle, open as openFile } from "node:fs/promises";
 import { resolve as resolvePath } from "node:path";
+import { noOptions, unknownOptions } from "../domain/option-names.js";
 import type { CallRecord, OpenAttempt } from "../domain/record.js";
 import { ConfigError } from "../errors.js";
 import type { RecorderStats } from "../ports/recorder.js";
@@ -7,6 +8,7 @@ import { type RecordRenderer, renderSafely } from "./capture.js";
 import { openLine, recordLine } from "./json-lines.js";
 import type { LateRecorder, RecorderProblem } from "./late-recorder.js";
 import { type QueueEntry, RowQueue } from "./row-queue.js";
+import { createTroubles, ROWS_KEPT, type Troubles } from "./troubles.js";
 
 export interface JsonlRecorderOptions {
   /** File that rows are appended to; created when missing, its folder is not. */
@@ -32,7 +34,7 @@ export class JsonlRecorder implements LateRecorder {
   /** Absolute path of the file. */
   readonly path: string;
   readonly #queue: RowQueue;
-  readonly #listeners = new Set<(problem: RecorderProblem) => void>();
+  readonly #troubles: Troubles;
   #file: FileHandle | null = null;
   #writing: Promise<void> | null = null;
   #scheduled = false;
@@ -41,14 +43,17 @@ export class JsonlRecorder implements LateRecorder {
   /** Queue length at which a failing file is tried again; 0 = it doesn't fail. */
   #retryAtSeq = 0;
   #written = 0;
-  #dropped = 0;
 
   constructor(options: string | JsonlRecorderOptions) {
     const given = typeof options === "string" ? { path: options } : options;
+    const none = noOptions("JsonlRecorder", given);
+    const problems = none === null ? unknownOptions("JsonlRecorder", given, ["path", "queueSize"]) : [none];
+    if (problems.length > 0) throw new ConfigError(problems);
     const { path, queueSize = DEFAULT_QUEUE_SIZE } = given;
     assertOptions(path, queueSize);
     this.path = resolvePath(path);
-    this.#queue = new RowQueue(queueSize, (entry, reason) => this.#lose(entry, reason));
+    this.#troubles = createTroubles("JSONL_TELEMETRY", this.path);
+    this.#queue = new RowQueue(queueSize, (entry, reason) => this.#troubles.lose(entry, reason));
   }
 
   open(entry: OpenAttempt, commit: boolean): Promise<void> | undefined {
@@ -68,8 +73,7 @@ export class JsonlRecorder implements LateRecorder {
   }
 
   onProblem(listener: (problem: RecorderProblem) => void): () => void {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
+    return this.#troubles.subscribe(listener);
   }
 
   /** Also resolves after a failed try: the rows then stay queued and are tried again. */
@@ -82,15 +86,17 @@ export class JsonlRecorder implements LateRecorder {
   }
 
   async close(): Promise<void> {
+    this.#troubles.isEnding = true;
     await this.flush();
-    if (this.#retryAtSeq > 0) this.#queue.dropAll();
+    if (this.#retryAtSeq > 0) this.#troubles.loseRest(this.#queue);
+    this.#troubles.isEnding = false;
     const file = this.#file;
     this.#file = null;
     await file?.close();
   }
 
   stats(): RecorderStats {
-    return { written: this.#written, queued: this.#queue.size, dropped: this.#dropped };
+    return { written: this.#written, queued: this.#queue.size, dropped: this.#troubles.dropped };
   }
 
   #writeSoon(): void {
@@ -125,15 +131,14 @@ export class JsonlRecorder implements LateRecorder {
       });
       if (bytes > 0 && entries.some((entry) => entry.commit !== null)) await this.#file.datasync();
       this.#retryAtSeq = 0;
+      this.#troubles.problem = null;
       for (const entry of entries) this.#confirm(entry);
     } catch (error) {
       for (const entry of entries.slice(0, done)) this.#confirm(entry);
       this.#retryAtSeq = this.#queue.lastSeq + RETRY_AFTER_ENTRIES;
       this.#queue.restore(entries.slice(done));
-      this.#report(
-        "JSONL_TELEMETRY_WRITE",
-        `${this.path} can't be written (${textOf(error)}); rows are kept and tried again`,
-      );
+      const message = `${this.path} can't be written (${textOf(error)})${ROWS_KEPT}`;
+      this.#troubles.report({ code: "JSONL_TELEMETRY_WRITE", message });
       await this.#forgetFile();
     }
   }
@@ -146,7 +151,7 @@ export class JsonlRecorder implements LateRecorder {
         lines.push(Buffer.from(entry.kind === "open" ? openLine(entry.open) : recordLine(entry.render(entry.record))));
         entries.push(entry);
       } catch (error) {
-        this.#lose(entry, `a row could not be rendered: ${textOf(error)}`);
+        this.#troubles.lose(entry, `a row could not be rendered: ${textOf(error)}`);
       }
     }
     return { entries, lines };
@@ -204,20 +209,10 @@ export class JsonlRecorder implements LateRecorder {
     if (entry.kind === "record") this.#written += 1;
     entry.commit?.resolve();
   }
-
-  #lose(entry: QueueEntry, reason: string): void {
-    this.#dropped += 1;
-    this.#report("JSONL_TELEMETRY_QUEUE", `rows are lost: ${reason} (${this.path})`);
-    entry.commit?.reject(new Error(`telemetry row lost: ${reason}`));
-  }
-
-  #report(code: string, message: string): void {
-    for (const listener of this.#listeners) listener({ code, message });
-  }
 }
 
 function assertOptions(path: string, queueSize: number): void {
-  if (typeof path !== "string" || path === "") {
+  if (typeof path !== "string" || path.trim() === "") {
     const remedy = 'Give one, for example "calls.jsonl"';
     throw new ConfigError([{ key: "JsonlRecorder.path", value: String(path), problem: "is no file path", remedy }]);
   }

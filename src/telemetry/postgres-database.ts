@@ -2,6 +2,7 @@ import { createRequire } from "node:module";
 import { startTimer } from "../backends/system.js";
 import { dsnHider, normalDsn, shownDsn } from "../domain/postgres-dsn.js";
 import { isConnectionFault, LateError, PoolError, textOf } from "./postgres-errors.js";
+import { watchedSockets } from "./postgres-socket.js";
 
 /** What is used of a client of the package `pg`. */
 export interface PostgresClient {
@@ -33,6 +34,8 @@ const CONNECT_TIMEOUT_MS = 5_000;
 /** Short: a connection that lay idle for long may be dead without anybody having noticed. */
 const IDLE_TIMEOUT_MS = 10_000;
 const LATENESS_MS = 1_000;
+const LAST_CONNECT_MS = 2_000;
+const FAREWELL_MS = 500;
 
 const require = createRequire(import.meta.url);
 const listening = new WeakSet<object>();
@@ -58,6 +61,8 @@ export class PostgresDatabase {
   readonly #place: PostgresPlace;
   readonly #hide: (text: string) => string;
   readonly #seen = new WeakSet<PostgresClient>();
+  /** Of the connections made here. */
+  readonly #sockets = watchedSockets();
   #own: OwnPool | null = null;
 
   constructor(place: PostgresPlace) {
@@ -101,11 +106,22 @@ export class PostgresDatabase {
     });
   }
 
+  /** The end is near: a server that doesn't say its first word soon is not waited for. */
+  hurry(): void {
+    this.#sockets.hurry(LAST_CONNECT_MS);
+  }
+
   /** Closes the connections that are its own; used again, it makes new ones. */
   async close(): Promise<void> {
     const pool = this.#own;
     this.#own = null;
-    await pool?.end();
+    if (pool === null) return;
+    try {
+      // A connection that is being made would be waited for.
+      await limited(pool.end(), FAREWELL_MS, () => {});
+    } catch {
+      this.#sockets.destroy();
+    }
   }
 
   async #checkout(): Promise<PostgresClient> {
@@ -136,7 +152,7 @@ export class PostgresDatabase {
     try {
       // Connects to nothing, but reads the address and the files it names, which the pool does too late.
       new Client(config);
-      return new Pool(config);
+      return new Pool({ ...config, stream: this.#sockets.open });
     } catch (error) {
       throw new PoolError(`no connection can be made of the address: ${this.explain(error)}`);
     }

@@ -1,3 +1,4 @@
+import { noOptions, unknownOptions } from "../domain/option-names.js";
 import { dsnProblem } from "../domain/postgres-dsn.js";
 import { ConfigError, type ConfigProblem } from "../errors.js";
 import { DEFAULT_TABLE } from "./columns.js";
@@ -35,6 +36,8 @@ const TABLE_NAME = /^(?:[A-Za-z_][A-Za-z0-9_]{0,62}\.)?[A-Za-z_][A-Za-z0-9_]{0,6
 
 /** Fills the defaults in. Throws ConfigError with every option that is out of range; an address is never quoted. */
 export function postgresOptions(given: string | PostgresRecorderOptions): ResolvedPostgresOptions {
+  const none = typeof given === "string" ? null : noOptions("PostgresRecorder", given);
+  if (none !== null) throw new ConfigError([none]);
   const options: ResolvedPostgresOptions = { ...DEFAULTS, ...(typeof given === "string" ? { dsn: given } : given) };
   const problems = [...placeProblems(options), ...optionProblems(options)];
   if (problems.length > 0) throw new ConfigError(problems);
@@ -55,8 +58,10 @@ function placeProblems({ dsn, pool }: ResolvedPostgresOptions): ConfigProblem[] 
   return problem === null ? [] : [{ key, problem, remedy }];
 }
 
+const KNOWN = ["dsn", "pool", ...Object.keys(DEFAULTS)];
+
 function optionProblems(options: ResolvedPostgresOptions): ConfigProblem[] {
-  const problems: ConfigProblem[] = [];
+  const problems = unknownOptions("PostgresRecorder", options, KNOWN);
   if (typeof options.table !== "string" || !TABLE_NAME.test(options.table)) {
     const remedy = "Use letters, digits and _ (at most 63), no digit first, with or without a schema";
     const value = String(options.table);

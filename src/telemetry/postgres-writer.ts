@@ -5,6 +5,7 @@ import { HopelessError, isDenied, isRowFault, isStructural, PoolError } from "./
 import { callTarget, openTarget, type StatementRows, type Target, writeStatement } from "./postgres-statement.js";
 import { prepareCalls, prepareJournal, type TableNames } from "./postgres-tables.js";
 import type { QueueEntry } from "./row-queue.js";
+import { ROWS_KEPT } from "./troubles.js";
 
 /** What became of a batch. */
 export interface WriteResult {
@@ -135,15 +136,14 @@ export class PostgresWriter {
       return "hopeless";
     }
     if (error instanceof PoolError) {
-      if (!this.#poolSaid)
-        this.#report({ code: "PG_TELEMETRY_POOL", message: this.#said(`${reason}. Rows are kept meanwhile`) });
+      if (!this.#poolSaid) this.#report({ code: "PG_TELEMETRY_POOL", message: this.#said(`${reason}${ROWS_KEPT}`) });
       this.#poolSaid = true;
       return "pool";
     }
     const [code, what] = this.#calls === null ? ["PG_TELEMETRY_PROBE", "can't be reached"] : WRITING;
     if (isStructural(error)) this.#forget();
     const right = isDenied(error) ? `: the role needs USAGE on the schema and INSERT on ${this.#names.table}` : "";
-    const message = `${this.#database.shown} ${what} (${reason})${right}; rows are kept and tried again`;
+    const message = `${this.#database.shown} ${what} (${reason})${right}${ROWS_KEPT}`;
     this.#report({ code: code as string, message });
     return "retry";
   }

@@ -10,6 +10,7 @@ import { type PostgresRecorderOptions, postgresOptions } from "./postgres-option
 import { tableNames } from "./postgres-tables.js";
 import { PostgresWriter, type WriteResult } from "./postgres-writer.js";
 import { type QueueEntry, RowQueue } from "./row-queue.js";
+import { createTroubles, type Troubles } from "./troubles.js";
 
 export type { PostgresClient, PostgresPool } from "./postgres-database.js";
 export type { PostgresRecorderOptions } from "./postgres-options.js";
@@ -28,6 +29,8 @@ const LONGEST_RETRY_MS = 10_000;
 const POOL_RETRY_MS = 60_000;
 /** A server that is being restarted is back within this time. */
 const CLOSE_RETRIES_MS = [250, 500, 1_000, 2_000];
+/** No try begins later than this; one that waits for a first word takes 2 s more at most. */
+const LAST_TRY_MS = 4_000;
 
 /**
  * Keeps telemetry in PostgreSQL, through the optional package `pg`. Constructing loads and connects to nothing.
@@ -46,7 +49,7 @@ export class PostgresRecorder implements LateRecorder {
   readonly #writer: PostgresWriter;
   readonly #flushIntervalMs: number;
   readonly #queue: RowQueue;
-  readonly #listeners = new Set<(problem: RecorderProblem) => void>();
+  readonly #troubles: Troubles;
   #inflight: readonly QueueEntry[] = [];
   readonly #flushes = new FlushWaiters();
   #closing: Promise<void> | null = null;
@@ -56,20 +59,19 @@ export class PostgresRecorder implements LateRecorder {
   #trouble: WriteResult["trouble"] = "none";
   #retryMs = FIRST_RETRY_MS;
   #written = 0;
-  #dropped = 0;
-  #problem: string | null = null;
 
   constructor(options: string | PostgresRecorderOptions) {
     const { table, queueSize, flushIntervalMs, ...place } = postgresOptions(options);
     this.#database = new PostgresDatabase(place);
     this.place = this.#database.shown;
-    this.#writer = new PostgresWriter(this.#database, tableNames(table), (problem) => this.#report(problem));
+    this.#troubles = createTroubles("PG_TELEMETRY", this.place);
+    this.#writer = new PostgresWriter(this.#database, tableNames(table), (problem) => this.#troubles.report(problem));
     this.#flushIntervalMs = flushIntervalMs;
     this.#queue = new RowQueue(queueSize, (entry, reason) => this.#lose(entry, reason));
   }
 
   open(entry: OpenAttempt, commit: boolean): Promise<void> | undefined {
-    if (this.#trouble === "hopeless") return this.#countLost();
+    if (this.#trouble === "hopeless") return this.#troubles.count();
     const committed = this.#queue.pushOpen(entry, commit);
     this.#queued(commit);
     return committed;
@@ -80,15 +82,14 @@ export class PostgresRecorder implements LateRecorder {
   }
 
   recordLate(record: CallRecord, commit: boolean, render: RecordRenderer): Promise<void> | undefined {
-    if (this.#trouble === "hopeless") return this.#countLost();
+    if (this.#trouble === "hopeless") return this.#troubles.count();
     const committed = this.#queue.pushRecord(record, render, commit);
     this.#queued(commit);
     return committed;
   }
 
   onProblem(listener: (problem: RecorderProblem) => void): () => void {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
+    return this.#troubles.subscribe(listener);
   }
 
   /** Also resolves after a failed try: the rows then stay queued and are tried again. */
@@ -101,7 +102,9 @@ export class PostgresRecorder implements LateRecorder {
   }
 
   close(): Promise<void> {
+    this.#troubles.isEnding = true;
     this.#closing ??= this.#close().finally(() => {
+      this.#troubles.isEnding = false;
       this.#closing = null;
     });
     return this.#closing;
@@ -109,13 +112,8 @@ export class PostgresRecorder implements LateRecorder {
 
   stats(): PostgresRecorderStats {
     const queued = this.#queue.size + this.#inflight.length;
-    return { written: this.#written, queued, dropped: this.#dropped, problem: this.#problem };
-  }
-
-  /** Said once, when it turned out: no row can be written any more, so nobody waits for one either. */
-  #countLost(): undefined {
-    this.#dropped += 1;
-    return undefined;
+    const { dropped, problem } = this.#troubles;
+    return { written: this.#written, queued, dropped, problem };
   }
 
   #queued(commit: boolean): void {
@@ -185,31 +183,25 @@ export class PostgresRecorder implements LateRecorder {
     for (const { entry, reason } of lost) this.#lose(entry, reason);
     if (trouble === "none") {
       this.#retryMs = FIRST_RETRY_MS;
-      if (lost.length === 0) this.#problem = null;
+      if (lost.length === 0) this.#troubles.problem = null;
     }
     if (trouble === "hopeless") {
       for (const entry of left) this.#lose(entry, "it can't be written");
-      this.#queue.dropAll();
+      this.#queue.dropAll((entry) => this.#lose(entry, "it can't be written"));
     } else this.#queue.restore(left);
     if (trouble === "none") this.#flushes.settle(this.#outstandingSeq());
     else this.#flushes.settleAll();
     if (trouble !== "retry" && trouble !== "pool") return;
+    // A tick that came during the try would begin the next one at once, and the end would take those rows for written.
+    this.#ticked = false;
     this.#askTick();
     if (trouble === "retry") this.#retryMs = Math.min(LONGEST_RETRY_MS, this.#retryMs * 2);
   }
 
-  #report(problem: RecorderProblem): void {
-    this.#problem = problem.message;
-    for (const listener of this.#listeners) listener(problem);
-  }
-
   #lose(entry: QueueEntry, reason: string): void {
-    this.#dropped += 1;
-    entry.commit?.reject(new Error(`telemetry row lost: ${reason}`));
-    // The one warning has been given.
-    if (this.#trouble === "hopeless") return;
-    const message = `rows are lost: ${reason} (${this.#problem ?? this.place})`;
-    for (const listener of this.#listeners) listener({ code: "PG_TELEMETRY_QUEUE", message });
+    // Where it is hopeless, the one warning has been given.
+    if (this.#trouble === "hopeless") this.#troubles.drop(entry, reason);
+    else this.#troubles.lose(entry, reason);
   }
 
   #outstandingSeq(): number {
@@ -217,13 +209,17 @@ export class PostgresRecorder implements LateRecorder {
   }
 
   async #close(): Promise<void> {
+    this.#database.hurry();
+    let isLate = false;
+    const cancelLimit = startTimer(LAST_TRY_MS, () => (isLate = true), false);
     await this.flush();
     for (const delayMs of CLOSE_RETRIES_MS) {
-      if (this.#trouble !== "retry" || this.#queue.size === 0) break;
+      if (this.#trouble !== "retry" || this.stats().queued === 0 || isLate) break;
       await new Promise<void>((resolve) => startTimer(delayMs, resolve, true));
       await this.flush();
     }
-    if (this.#trouble !== "none") this.#queue.dropAll();
+    cancelLimit();
+    if (this.#trouble !== "none") this.#troubles.loseRest(this.#queue);
     this.#cancelTick?.();
     this.#cancelTick = null;
     this.#ticked = false;

@@ -276,7 +276,7 @@ describe("without the package pg", () => {
        console.log(JSON.stringify(recorder.stats().queued));`,
     );
     expect(execFileSync(process.execPath, [main], { timeout: 30_000, encoding: "utf8" })).toBe(
-      "PG_TELEMETRY_POOL postgres://me@127.0.0.1:1/db: the package pg is not installed. Install it: npm install pg@8. Rows are kept meanwhile\n2\n",
+      "PG_TELEMETRY_POOL postgres://me@127.0.0.1:1/db: the package pg is not installed. Install it: npm install pg@8; rows are kept and tried again\n2\n",
     );
   });
 });

@@ -137,9 +137,9 @@ export class RowQueue {
     while (this.size > this.#capacity) this.#dropOldest();
   }
 
-  /** Loses everything queued: it can certainly not be written any more. */
-  dropAll(): void {
-    while (this.size > 0) this.#dropOldest("they could not be written before the end");
+  /** Empties it: what it holds can certainly not be written any more. `drop` is told instead of the queue's own listener. */
+  dropAll(drop: (entry: QueueEntry) => void): void {
+    while (this.size > 0) drop(this.#removeOldest());
     this.#compact();
   }
 
@@ -169,12 +169,16 @@ export class RowQueue {
     return entry;
   }
 
-  #dropOldest(reason = "the telemetry queue is full"): void {
-    const open = this.#oldestOpen();
-    const isOpen = open !== undefined && open.seq < (this.#records[this.#head]?.seq ?? Infinity);
-    if (isOpen) this.#removeOpen(open);
-    this.#onDrop(isOpen ? open : this.#shiftRecord(), reason);
+  #dropOldest(): void {
+    this.#onDrop(this.#removeOldest(), "the telemetry queue is full");
     this.#compact();
+  }
+
+  #removeOldest(): QueueEntry {
+    const open = this.#oldestOpen();
+    if (open === undefined || open.seq > (this.#records[this.#head]?.seq ?? Infinity)) return this.#shiftRecord();
+    this.#removeOpen(open);
+    return open;
   }
 
   #compact(): void {

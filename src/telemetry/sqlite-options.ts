@@ -1,3 +1,4 @@
+import { noOptions, unknownOptions } from "../domain/option-names.js";
 import { ConfigError, type ConfigProblem } from "../errors.js";
 import { DEFAULT_TABLE } from "./columns.js";
 
@@ -20,6 +21,8 @@ const MAX_FLUSH_INTERVAL_MS = 60_000;
 
 /** Fills the defaults in. Throws ConfigError with every option that is out of range. */
 export function sqliteOptions(given: string | SqliteRecorderOptions): Required<SqliteRecorderOptions> {
+  const none = typeof given === "string" ? null : noOptions("SqliteRecorder", given);
+  if (none !== null) throw new ConfigError([none]);
   const options = {
     table: DEFAULT_TABLE,
     queueSize: DEFAULT_QUEUE_SIZE,
@@ -32,13 +35,13 @@ export function sqliteOptions(given: string | SqliteRecorderOptions): Required<S
 }
 
 function optionProblems(options: Required<SqliteRecorderOptions>): ConfigProblem[] {
-  const problems: ConfigProblem[] = [];
+  const problems = unknownOptions("SqliteRecorder", options, ["path", "table", "queueSize", "flushIntervalMs"]);
   const refuse = (key: string, value: unknown, problem: string, remedy: string) =>
     problems.push({ key: `SqliteRecorder.${key}`, value: String(value), problem, remedy });
-  if (typeof options.path !== "string" || options.path === "") {
+  if (typeof options.path !== "string" || options.path.trim() === "") {
     refuse("path", options.path, "is no file path", 'Give one, for example "calls.db"');
   }
-  if (!TABLE_NAME.test(options.table)) {
+  if (typeof options.table !== "string" || !TABLE_NAME.test(options.table)) {
     refuse("table", options.table, "is no table name", "Use letters, digits and _ (at most 63), no digit first");
   }
   if (!isIntegerIn(options.queueSize, MAX_QUEUE_SIZE)) {

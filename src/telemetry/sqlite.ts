@@ -9,6 +9,7 @@ import { renderBatch } from "./sqlite-batch.js";
 import { findDriver } from "./sqlite-driver.js";
 import { type SqliteRecorderOptions, sqliteOptions } from "./sqlite-options.js";
 import { type BatchResult, type SqliteThread, startSqliteThread } from "./sqlite-thread.js";
+import { createTroubles, type Troubles } from "./troubles.js";
 
 export type { SqliteRecorderOptions } from "./sqlite-options.js";
 
@@ -46,7 +47,7 @@ export class SqliteRecorder implements LateRecorder {
   readonly #table: string;
   readonly #flushIntervalMs: number;
   readonly #queue: RowQueue;
-  readonly #listeners = new Set<(problem: RecorderProblem) => void>();
+  readonly #troubles: Troubles;
   #thread: SqliteThread | null = null;
   #inflight: readonly QueueEntry[] = [];
   readonly #flushes = new FlushWaiters();
@@ -58,15 +59,14 @@ export class SqliteRecorder implements LateRecorder {
   #hopeless = false;
   #threadLosses = 0;
   #written = 0;
-  #dropped = 0;
-  #problem: string | null = null;
 
   constructor(options: string | SqliteRecorderOptions) {
     const { path, table, queueSize, flushIntervalMs } = sqliteOptions(options);
     this.path = resolvePath(path);
+    this.#troubles = createTroubles("SQLITE_TELEMETRY", this.path);
     this.#table = table;
     this.#flushIntervalMs = flushIntervalMs;
-    this.#queue = new RowQueue(queueSize, (entry, reason) => this.#lose(entry, reason));
+    this.#queue = new RowQueue(queueSize, (entry, reason) => this.#troubles.lose(entry, reason));
   }
 
   open(entry: OpenAttempt, commit: boolean): Promise<void> | undefined {
@@ -86,8 +86,7 @@ export class SqliteRecorder implements LateRecorder {
   }
 
   onProblem(listener: (problem: RecorderProblem) => void): () => void {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
+    return this.#troubles.subscribe(listener);
   }
 
   /** Also resolves after a failed try: the rows then stay queued and are tried again. */
@@ -101,7 +100,9 @@ export class SqliteRecorder implements LateRecorder {
   }
 
   close(): Promise<void> {
+    this.#troubles.isEnding = true;
     this.#closing ??= this.#close().finally(() => {
+      this.#troubles.isEnding = false;
       this.#closing = null;
     });
     return this.#closing;
@@ -109,7 +110,8 @@ export class SqliteRecorder implements LateRecorder {
 
   stats(): SqliteRecorderStats {
     const queued = this.#queue.size + this.#inflight.length;
-    return { written: this.#written, queued, dropped: this.#dropped, problem: this.#problem };
+    const { dropped, problem } = this.#troubles;
+    return { written: this.#written, queued, dropped, problem };
   }
 
   #queued(commit: boolean): void {
@@ -132,7 +134,7 @@ export class SqliteRecorder implements LateRecorder {
 
   #pump(): void {
     if (this.#inflight.length > 0) return;
-    if (this.#hopeless) this.#queue.dropAll();
+    if (this.#hopeless) this.#queue.dropAll((entry) => this.#troubles.lose(entry, "it can't be written"));
     if (this.#queue.size === 0) {
       this.#flushes.settleAll();
       this.#thread?.hold(false);
@@ -153,7 +155,7 @@ export class SqliteRecorder implements LateRecorder {
 
   #post(withOpens: boolean): void {
     if (withOpens) this.#ticked = false;
-    const lose = (entry: QueueEntry, reason: string) => this.#lose(entry, reason);
+    const lose = (entry: QueueEntry, reason: string) => this.#troubles.lose(entry, reason);
     const { entries, batch } = renderBatch(this.#queue.take(MAX_BATCH, withOpens), lose);
     if (entries.length === 0) {
       this.#pump();
@@ -187,8 +189,8 @@ export class SqliteRecorder implements LateRecorder {
   #onDone(result: BatchResult): void {
     const entries = this.#inflight;
     this.#inflight = [];
-    if (result.problem !== null) this.#report(result.problem);
-    else if (result.status === "committed") this.#problem = null;
+    if (result.problem !== null) this.#troubles.report(result.problem);
+    else if (result.status === "committed") this.#troubles.problem = null;
     if (result.status === "committed") this.#onCommitted(entries, new Set(result.lost));
     else if (result.status === "retry") this.#onRefused(entries);
     else this.#onHopeless(entries, result.problem?.code === "SQLITE_TELEMETRY_DRIVER");
@@ -200,7 +202,7 @@ export class SqliteRecorder implements LateRecorder {
     this.#threadLosses = 0;
     for (const [index, entry] of entries.entries()) {
       if (lost.has(index)) {
-        this.#lose(entry, "the table refuses this row");
+        this.#troubles.lose(entry, "the table refuses this row");
         continue;
       }
       if (entry.kind === "record") this.#written += 1;
@@ -211,6 +213,8 @@ export class SqliteRecorder implements LateRecorder {
 
   #onRefused(entries: readonly QueueEntry[]): void {
     this.#failing = true;
+    // A tick that came during the try would begin the next one at once, and the end would take those rows for written.
+    this.#ticked = false;
     this.#queue.restore(entries);
     this.#flushes.settleAll();
     this.#thread?.hold(false);
@@ -218,7 +222,7 @@ export class SqliteRecorder implements LateRecorder {
 
   #onHopeless(entries: readonly QueueEntry[], forEver: boolean): void {
     this.#hopeless = forEver;
-    for (const entry of entries) this.#lose(entry, "it can't be written");
+    for (const entry of entries) this.#troubles.lose(entry, "it can't be written");
   }
 
   #onThreadLost(reason: string): void {
@@ -227,22 +231,10 @@ export class SqliteRecorder implements LateRecorder {
     this.#threadLosses += 1;
     const entries = this.#inflight;
     this.#inflight = [];
-    this.#report({ code: "SQLITE_TELEMETRY_THREAD", message: `the writer of ${this.path} ended: ${reason}` });
+    this.#troubles.report({ code: "SQLITE_TELEMETRY_THREAD", message: `the writer of ${this.path} ended: ${reason}` });
     if (this.#threadLosses >= MAX_THREAD_LOSSES) this.#onHopeless(entries, true);
     else this.#onRefused(entries);
     this.#pump();
-  }
-
-  #report(problem: RecorderProblem): void {
-    this.#problem = problem.message;
-    for (const listener of this.#listeners) listener(problem);
-  }
-
-  #lose(entry: QueueEntry, reason: string): void {
-    this.#dropped += 1;
-    const message = `rows are lost: ${reason} (${this.#problem ?? this.path})`;
-    for (const listener of this.#listeners) listener({ code: "SQLITE_TELEMETRY_QUEUE", message });
-    entry.commit?.reject(new Error(`telemetry row lost: ${reason}`));
   }
 
   #outstandingSeq(): number {
@@ -255,7 +247,7 @@ export class SqliteRecorder implements LateRecorder {
       await this.flush();
       if (!this.#failing) break;
     }
-    if (this.#failing) this.#queue.dropAll();
+    if (this.#failing) this.#troubles.loseRest(this.#queue);
     const thread = this.#thread;
     this.#thread = null;
     this.#tickAsked = false;

@@ -238,7 +238,7 @@ function clientWith(scheduling: Partial<SchedulingConfig>, script: Script) {
     wants.push(...batch.wants);
     return tick(batch);
   };
-  const warn = (): void => {};
+  const warn = (): boolean => true;
   const { leaseTtlMs, leaseRenewal } = config;
   const dispatcher = new Dispatcher({ governor, runtime, worker: "w", leaseTtlMs, leaseRenewal, warn });
   const affinity = scheduling.affinity === true ? new Affinity() : null;

@@ -1,3 +1,4 @@
+import { type AddressInfo, createServer } from "node:net";
 import { inspect } from "node:util";
 import { Cluster, Redis } from "ioredis";
 import { afterAll, describe, expect, test } from "vitest";
@@ -191,11 +192,20 @@ describe.skipIf(shared === null)("on a server with troubles", () => {
     expect(await right.command("PING")).toBe("PONG");
     await right.command("ACL", "SETUSER", "reader", "on", ">reader-pass", "+@read", "+@connection", "+info", "~*");
     const reader = connection({ url: `redis://reader:reader-pass@127.0.0.1:${own.port}` });
-    expect(await failureOf(reader.command("SET", "k", "v"))).toMatchObject({ kind: "auth", redisCode: "NOPERM" });
+    expect(await failureOf(reader.command("SET", "k", "v"))).toMatchObject({ kind: "noperm", redisCode: "NOPERM" });
+    await right.command("ACL", "SETUSER", "writer", "on", ">writer-pass", "+@all", "-set", "~*");
+    const writer = connection({ url: `redis://writer:writer-pass@127.0.0.1:${own.port}` });
+    const set = redisScript("return redis.call('SET', KEYS[1], '1')");
+    expect(await failureOf(writer.run(set, ["k"], []))).toMatchObject({ kind: "noperm", isLasting: true });
     for (const url of [`redis://:wrong-${encoded}@127.0.0.1:${own.port}`, own.url]) {
       const redis = connection({ url });
       const failure = await failureOf(redis.command("SET", "k", "wrong"));
-      expect(failure.kind).toBe("auth");
+      expect(failure).toMatchObject({ kind: "auth", isLasting: true });
+      // However often it is asked and connects anew.
+      for (let n = 0; n < 10; n += 1) {
+        expect((await failureOf(redis.command("SET", "k", "wrong"))).kind).toBe("auth");
+        await new Promise((resolve) => setTimeout(resolve, 30));
+      }
       for (const shown of [inspect(failure), inspect(redis), redis.shown]) {
         expect(shown).not.toContain("hunter2");
       }
@@ -281,6 +291,48 @@ test.each([
   ["ERR unknown command", "other"],
 ])("%s is %s", (message, kind) => {
   expect(classifyRedisError(Object.assign(new Error(message), { name: "ReplyError" })).kind).toBe(kind);
+});
+
+const SCRIPT_7 = "script: 91dfa21494bd4f6b97d496157b5dcc79c260c424, on @user_script:1.";
+
+test.each([
+  [`OOM command not allowed when used memory > 'maxmemory'. ${SCRIPT_7}`, /^OOM [^@]*'maxmemory' \(.*maxmemory/],
+  [`READONLY You can't write against a read only replica. ${SCRIPT_7}`, /^READONLY [^@]*replica \(.*the primary's/],
+  [`NOREPLICAS Not enough good replicas to write. ${SCRIPT_7}`, /min-replicas-to-write/],
+  [
+    `ERR The user executing the script can't run this command or subcommand ${SCRIPT_7}`,
+    /\(the Redis user lacks a right/,
+  ],
+  ["NOPERM this user has no permissions to run the 'evalsha' command", /'evalsha' command \(.*right/],
+  ["WRONGPASS invalid username-password pair or user is disabled.", /\(correct the user and password/],
+  ["NOAUTH Authentication required.", /\(correct the user and password/],
+  ["ERR DB index is out of range", /\(give a database number/],
+  [
+    `ERR user_script:12: attempt to index a nil value ${SCRIPT_7}`,
+    /^attempt to index a nil value \(line 12 of the script\)$/,
+  ],
+  [
+    "ERR Error running script (call to f_abc): @user_script:1: @user_script: 1: -OOM command not allowed",
+    /^OOM command/,
+  ],
+])("%s is told without the script's name, with what to do", (message, told) => {
+  const failure = classifyRedisError(Object.assign(new Error(message), { name: "ReplyError" }));
+  expect(failure.message).toMatch(told);
+  expect(failure.message).not.toMatch(/user_script|script: [0-9a-f]/);
+});
+
+test("a port where no Redis answers is told as such", async () => {
+  const server = createServer((socket) =>
+    socket.on("error", () => {}).on("data", () => socket.end("HTTP/1.1 400 Bad\r\n\r\n")),
+  );
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  open.push({ close: () => new Promise((resolve) => server.close(() => resolve())) });
+  const redis = connection({ url: `redis://127.0.0.1:${(server.address() as AddressInfo).port}` });
+  await eventually(async () => {
+    const failure = await failureOf(redis.command("PING"));
+    expect(failure).toMatchObject({ kind: "foreign", isLasting: true });
+    expect(failure.message).toContain("correct host and port");
+  });
 });
 
 test("an error's command, with its arguments, is not handed on", () => {

@@ -93,7 +93,7 @@ export async function simulateBatch(batch: SimulatedBatch): Promise<SimulatedRun
             .map((line) => JSON.parse(line) as OutLine),
     stop,
     tookMs,
-    requeues: tally.report(runtime.now(), loop.counts(), null).requeues,
+    requeues: tally.report(runtime.now(), loop.counts(), { snapshot: null, limitsAway: false }).requeues,
     recorder,
     transport,
     leftBehind: { leases: leases.live, waiting: waiting.count, timers: kernel.pendingTimers() },

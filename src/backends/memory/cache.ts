@@ -1,5 +1,6 @@
 import { createRequire } from "node:module";
 import type { LRUCache } from "lru-cache";
+import { noOptions, unknownOptions } from "../../domain/option-names.js";
 import { CACHE_DEFAULTS } from "../../domain/scope.js";
 import { ConfigError, type ConfigProblem } from "../../errors.js";
 import type { AnswerCache, CachedAnswer } from "../../ports/cache.js";
@@ -31,12 +32,18 @@ export class MemoryCache implements AnswerCache {
   readonly #runtime: Pick<Runtime, "now">;
 
   constructor(options: MemoryCacheOptions = {}) {
+    const none = noOptions("MemoryCache", options);
+    if (none !== null) throw new ConfigError([none]);
     const {
       maxBytes = CACHE_DEFAULTS.maxBytes,
       ttlMs = CACHE_DEFAULTS.ttlMs,
       runtime = createSystemRuntime(),
     } = options;
-    const problems = [...outOfRange("maxBytes", maxBytes, "bytes"), ...outOfRange("ttlMs", ttlMs, "milliseconds")];
+    const problems = [
+      ...unknownOptions("MemoryCache", options, ["maxBytes", "ttlMs", "runtime"]),
+      ...outOfRange("maxBytes", maxBytes, "bytes"),
+      ...outOfRange("ttlMs", ttlMs, "milliseconds"),
+    ];
     if (problems.length > 0) throw new ConfigError(problems);
     this.#ttlMs = ttlMs;
     this.#runtime = runtime;

@@ -1,3 +1,4 @@
+import { checkGovernorOptions } from "../../config/governor-options.js";
 import { describeScope, describeSource } from "../../domain/description.js";
 import type { StoreClock } from "../../domain/gates/gate.js";
 import { MemoryLeases } from "../../domain/memory-leases.js";
@@ -34,6 +35,7 @@ export interface MemoryGovernorOptions {
   readonly runtime: Runtime;
 }
 
+const GOVERNOR = { title: "MemoryGovernor", ownOptions: ["runtime"], sourcesRequired: true };
 const DEFAULT_LEASE_TTL_MS = 30_000;
 
 /**
@@ -50,6 +52,7 @@ export class MemoryGovernor implements Governor {
   readonly #listeners = new Set<(event: GovernorEvent) => void>();
 
   constructor(options: MemoryGovernorOptions) {
+    checkGovernorOptions(options, GOVERNOR);
     this.scope = options.scope;
     this.sources = options.sources;
     this.global = { ...NO_LIMITS, ...options.global };

@@ -1,11 +1,12 @@
 import { createHash } from "node:crypto";
+import { noOptions, unknownOptions } from "../../domain/option-names.js";
 import { CACHE_DEFAULTS } from "../../domain/scope.js";
 import { ConfigError, type ConfigProblem } from "../../errors.js";
 import type { AnswerCache, CachedAnswer } from "../../ports/cache.js";
 import type { Runtime } from "../../ports/runtime.js";
 import { createSystemRuntime } from "../system.js";
 import { type EntryTerms, packEntry, readLimit, unpackEntry } from "./cache-entry.js";
-import { DEFAULT_TIMEOUT_MS, RedisConnection, type RedisConnectionOptions } from "./connection.js";
+import { CONNECTION_OPTIONS, DEFAULT_TIMEOUT_MS, RedisConnection, type RedisConnectionOptions } from "./connection.js";
 
 export interface RedisCacheOptions extends RedisConnectionOptions {
   /** How long an answer is good for, in ms; every key in Redis has this life. Default one day. */
@@ -42,11 +43,17 @@ export class RedisCache implements AnswerCache {
   #lastFailure: unknown = null;
 
   constructor(options: RedisCacheOptions) {
+    const none = noOptions("RedisCache", options);
+    if (none !== null) throw new ConfigError([none]);
     const { ttlMs = CACHE_DEFAULTS.ttlMs, maxValueBytes = DEFAULT_MAX_VALUE_BYTES } = options;
     const { namespace = "", salt = "", timeoutMs = DEFAULT_TIMEOUT_MS } = options;
     const runtime = options.runtime ?? createSystemRuntime();
     const numbers = { ttlMs, maxValueBytes, timeoutMs };
-    const problems = Object.entries(numbers).flatMap(([field, value]) => outOfRange(field, value));
+    const problems = [
+      ...unknownOptions("RedisCache", options, CACHE_OPTIONS),
+      ...Object.entries(numbers).flatMap(([field, value]) => outOfRange(field, value)),
+      ...Object.entries({ namespace, salt }).flatMap(([field, value]) => noText(field, value)),
+    ];
     if (problems.length > 0) throw new ConfigError(problems);
     this.#ttlMs = ttlMs;
     this.#maxBytes = maxValueBytes;
@@ -118,6 +125,14 @@ export class RedisCache implements AnswerCache {
 function plain(text: string): string {
   if (/^[A-Za-z0-9_.-]{1,64}$/.test(text)) return text;
   return `sha256-${createHash("sha256").update(text).digest("hex")}`;
+}
+
+const CACHE_OPTIONS = [...CONNECTION_OPTIONS, "ttlMs", "namespace", "salt", "maxValueBytes"];
+
+/** The salt is a secret: what was given is not told. */
+function noText(field: string, value: unknown): ConfigProblem[] {
+  if (typeof value === "string") return [];
+  return [{ key: `RedisCache.${field}`, problem: "is no text", remedy: 'Give a text, or leave it out for "".' }];
 }
 
 function outOfRange(field: string, value: number): ConfigProblem[] {

@@ -3,7 +3,7 @@ import { ConfigError } from "../../errors.js";
 import type { Runtime } from "../../ports/runtime.js";
 import { createSystemRuntime } from "../system.js";
 import { type OpenedClient, openClient, type RedisAddress } from "./client.js";
-import { classifyRedisError, RedisFailure } from "./failure.js";
+import { classifyRedisError, isEcho, RedisFailure } from "./failure.js";
 import { openSubscriber, type Subscriber } from "./subscriber.js";
 
 export interface RedisConnectionOptions extends RedisAddress {
@@ -12,6 +12,9 @@ export interface RedisConnectionOptions extends RedisAddress {
   /** Its clock and timers, for tests. */
   readonly runtime?: Pick<Runtime, "now" | "setTimer">;
 }
+
+/** Options that any connection takes. */
+export const CONNECTION_OPTIONS = ["url", "client", "cluster", "options", "timeoutMs", "runtime"] as const;
 
 export type RedisArgument = string | Buffer | number;
 
@@ -27,10 +30,9 @@ export function redisScript(text: string): RedisScript {
 
 export const DEFAULT_TIMEOUT_MS = 250;
 const MOST_TIMEOUT_MS = 60_000;
-const WRONG_DATABASE = /DB index is out of range|invalid DB index/i;
 
 function checkTimeout(timeoutMs: number, key: string): void {
-  if (timeoutMs > 0 && timeoutMs <= MOST_TIMEOUT_MS) return;
+  if (typeof timeoutMs === "number" && timeoutMs > 0 && timeoutMs <= MOST_TIMEOUT_MS) return;
   const remedy = `Give milliseconds above 0, up to ${MOST_TIMEOUT_MS}.`;
   throw new ConfigError([{ key: `${key}.timeoutMs`, value: String(timeoutMs), problem: "is out of range", remedy }]);
 }
@@ -135,9 +137,10 @@ export class RedisConnection {
 
   #failed(failure: RedisFailure): void {
     // The client would go on in database 0: what is kept there is somebody else's.
-    if (WRONG_DATABASE.test(failure.message)) this.#wrongDatabase ??= failure;
+    if (failure.kind === "nodatabase") this.#wrongDatabase ??= failure;
     // The user's client tells of single commands too; only what leaves it without a connection counts.
     if (this.#opened.client.status === "ready" && !this.#closed) return;
+    if (this.#down !== null && isEcho(failure)) return;
     // Who waits for a connection has sent nothing, so nothing is in doubt, whatever befell the connection.
     this.#down = failure.mayHaveRun ? new RedisFailure("unreachable", failure.message) : failure;
     this.#answerWaiting(this.#down);

@@ -8,7 +8,6 @@ import {
   type SelectorName,
 } from "../../domain/scope.js";
 import { type LimitConfig, NO_LIMITS, type SourceConfig } from "../../domain/source.js";
-import { ConfigError } from "../../errors.js";
 import { setupText } from "./governor-messages.js";
 
 /** What a scope is governed by; absent settings have their defaults. */
@@ -31,7 +30,6 @@ export interface GovernedScope {
 }
 
 const DEFAULT_LEASE_TTL_MS = 30_000;
-const LEAST_LEASE_TTL_MS = 100;
 /** Of a source that was put together by hand: a rule must not meet what is not there. */
 const SOURCE_DEFAULTS = { ...NO_LIMITS, weight: 1, priority: 0, tpmCharge: "actual", ttftTimeoutMs: 0 } as const;
 
@@ -49,13 +47,4 @@ export function governedScope(settings: GovernedSettings): GovernedScope {
     leaseTtlMs: settings.leaseTtlMs ?? DEFAULT_LEASE_TTL_MS,
   });
   return { sources, names: new Map(sources.map((source) => [source.name, source])), global, setup };
-}
-
-/** Throws ConfigError. */
-export function checkLeaseTtl(leaseTtlMs: number | undefined): void {
-  if (leaseTtlMs === undefined || (Number.isFinite(leaseTtlMs) && leaseTtlMs >= LEAST_LEASE_TTL_MS)) return;
-  const remedy = `Give milliseconds, at least ${LEAST_LEASE_TTL_MS}.`;
-  throw new ConfigError([
-    { key: "RedisGovernor.leaseTtlMs", value: String(leaseTtlMs), problem: "is out of range", remedy },
-  ]);
 }

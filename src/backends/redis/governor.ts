@@ -1,11 +1,18 @@
+import { checkGovernorOptions } from "../../config/governor-options.js";
 import type { BreakerConfig, SchedulingConfig, SelectorName } from "../../domain/scope.js";
 import { type LimitConfig, NO_LIMITS, type SourceConfig } from "../../domain/source.js";
 import { ConfigError } from "../../errors.js";
 import type { Governor, GovernorEvent, ScopeSnapshot, TickBatch, TickReply } from "../../ports/governor.js";
 import { refuseUnknownSources } from "../known-sources.js";
-import { RedisConnection, type RedisConnectionOptions, redisScript } from "./connection.js";
-import { classifyRedisError, governanceError, type RedisFailure, type RedisFailureKind } from "./failure.js";
-import { checkLeaseTtl, type GovernedScope, type GovernedSettings, governedScope } from "./governed-scope.js";
+import { CONNECTION_OPTIONS, RedisConnection, type RedisConnectionOptions, redisScript } from "./connection.js";
+import {
+  classifyRedisError,
+  closedError,
+  governanceError,
+  type RedisFailure,
+  type RedisFailureKind,
+} from "./failure.js";
+import { type GovernedScope, type GovernedSettings, governedScope } from "./governed-scope.js";
 import { batchText, readSources, readTickAnswer } from "./governor-messages.js";
 import { dangersOf } from "./health.js";
 import { createNews, type News } from "./news.js";
@@ -28,6 +35,8 @@ export interface RedisGovernorOptions extends RedisConnectionOptions {
   /** What sources cost, in any unit, for `scheduling.priceWeight`. */
   readonly prices?: Readonly<Record<string, number>>;
 }
+
+const GOVERNOR = { title: "RedisGovernor", ownOptions: CONNECTION_OPTIONS, sourcesRequired: false };
 
 /** For the contract suite alone: a clock in place of the server's, under keys of its own. */
 export interface RedisGovernorTesting {
@@ -57,12 +66,14 @@ export class RedisGovernor implements Governor {
   /** Its name is a hash of the whole text: made where it is used. */
   readonly #script = redisScript(TICK_SCRIPT);
   readonly #listeners = new Set<(event: GovernorEvent) => void>();
+  readonly #finishers = new Set<() => Promise<void>>();
+  #closing: Promise<void> | null = null;
 
   /** Connects with the first tick. Throws ConfigError for an address that can't be one. */
   constructor(options: RedisGovernorOptions, testing?: RedisGovernorTesting) {
-    const { scope, sources, leaseTtlMs } = options;
+    checkGovernorOptions(options, GOVERNOR);
+    const { scope, sources } = options;
     this.scope = scope;
-    checkLeaseTtl(leaseTtlMs);
     this.#prefix = `${testing === undefined ? "pgw" : "pgw-test"}:{${scope}}:`;
     this.#testing = testing;
     this.#scope = sources === undefined ? null : governedScope({ ...options, sources });
@@ -86,6 +97,7 @@ export class RedisGovernor implements Governor {
 
   async tick(batch: TickBatch): Promise<TickReply> {
     refuseUnknownSources(this.scope, this.#governed().names, batch);
+    if (this.#closing !== null && batch.wants.length > 0) throw closedError(this.scope);
     this.#news.follow(batch.worker);
     const { reply, events } = readTickAnswer(await this.#run("tick", batchText(batch)));
     for (const event of events) this.#emit(event);
@@ -118,7 +130,22 @@ export class RedisGovernor implements Governor {
     return dangersOf(this.#connection);
   }
 
-  async close(): Promise<void> {
+  onClose(finish: () => Promise<void>): () => void {
+    this.#finishers.add(finish);
+    return () => this.#finishers.delete(finish);
+  }
+
+  /**
+   * Gives no more permits, waits for the calls that have one, in this process, and gives their permits back; then closes the
+   * connection. Permits taken by `tick` itself, not by a client, end with their lease.
+   */
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    await Promise.all([...this.#finishers].map((finish) => finish()));
     this.#listeners.clear();
     this.#news.close();
     await this.#connection.close();

@@ -105,7 +105,7 @@ async function asked(connection: RedisConnection, name: string, ...args: string[
     return String(await connection.command(name, ...args));
   } catch (error) {
     const failure = classifyRedisError(error);
-    if (failure.kind === "auth" || failure.kind === "other") return "";
+    if (failure.kind === "noperm" || failure.kind === "other") return "";
     throw failure;
   }
 }

@@ -20,12 +20,20 @@ export type ToWorker =
   /** Nothing comes any more: close the client and end. */
   | { readonly kind: "end" };
 
+export interface ToldState {
+  /** null: the governor can't say. */
+  readonly snapshot: BatchSnapshot | null;
+  /** Why it can't. */
+  readonly trouble?: WireError;
+  /** Permits of this worker. */
+  readonly live: number;
+}
+
 export type FromWorker =
   | { readonly kind: "ready" }
   /** It can't work with this configuration: another start would end the same way. */
   | { readonly kind: "refused"; readonly reason: string }
   | { readonly kind: "answer"; readonly id: number; readonly response: ChatResponse }
   | { readonly kind: "failure"; readonly id: number; readonly error: WireError }
-  /** null: the governor can't say. */
-  | { readonly kind: "state"; readonly snapshot: BatchSnapshot | null }
+  | ({ readonly kind: "state" } & ToldState)
   | { readonly kind: "note"; readonly text: string };

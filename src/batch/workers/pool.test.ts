@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
 import type { ChatResponse } from "../../domain/chat.js";
-import { AllSourcesExhausted, TransientError } from "../../errors.js";
+import { AllSourcesExhausted, GovernanceBackendError, TransientError } from "../../errors.js";
 import { SimulationKernel } from "../../testing/kernel.js";
 import type { BatchSnapshot } from "../types.js";
 import type { FromWorker, ToWorker } from "./messages.js";
 import { createWorkerPool, type WorkerPool } from "./pool.js";
-import { WorkersFailedError } from "./restarts.js";
+import { LineKillsWorkersError, WorkersFailedError } from "./restarts.js";
 import { toWire } from "./wire-error.js";
 import type { WorkerEvents } from "./worker-process.js";
 
@@ -19,6 +19,8 @@ interface FakeWorker {
   tell(message: FromWorker): void;
   answer(id: number): void;
   die(): void;
+  /** Ends by itself, as for a fault of its own. */
+  crash(): void;
 }
 
 const response = { content: "ok" } as ChatResponse;
@@ -46,7 +48,8 @@ function usePool(workers = 2, concurrency = 4) {
         worker.calls.splice(worker.calls.indexOf(id), 1);
         onMessage({ kind: "answer", id, response });
       },
-      die: () => onEnd("was killed by SIGKILL"),
+      die: () => onEnd("was killed by SIGKILL", true),
+      crash: () => onEnd("ended with exit code 7", false),
     };
     started.push(worker);
     return {
@@ -199,27 +202,6 @@ describe("a worker that dies again and again", () => {
     expect(pool.workers().reduce((sum, { deaths }) => sum + deaths, 0)).toBe(20);
   });
 
-  it("because of one line ends the pool too, and names the line", async () => {
-    const { kernel, pool, started } = await readyPool(2);
-    const bad = pool.chat(request("bad"));
-    bad.catch(() => {});
-    for (let death = 0; death < 10; death++) {
-      const owner = started.find(({ calls }) => calls.includes(0)) as FakeWorker;
-      // Others succeed meanwhile, so that no worker dies several times in a row.
-      const good = pool.chat(request("good"));
-      await kernel.advance(10_000);
-      const other = started.findLast(({ calls }) => calls.length > 0 && !calls.includes(0));
-      const helper = other ?? owner;
-      helper.answer(helper.calls.at(-1) as number);
-      await good;
-      owner.calls.length = 0;
-      owner.die();
-      await kernel.advance(10_000);
-      for (const worker of started) if (worker.said.length === 1) worker.tell({ kind: "ready" });
-    }
-    await expect(bad).rejects.toThrow('10 workers died while line "bad" was in their hands');
-  });
-
   it("or can't work with the configuration: the start says so", async () => {
     const { pool, started } = usePool();
     const start = pool.start(undefined);
@@ -232,12 +214,104 @@ describe("a worker that dies again and again", () => {
   });
 });
 
+describe("a line that workers die of", () => {
+  const crashed = /^3 workers died while they had this line.*ended with exit code 7/;
+
+  /** Plays until nothing more happens: workers start, end at a deadly line, and answer all others. */
+  async function playOut(
+    { kernel, started }: ReturnType<typeof usePool>,
+    isDeadly: (id: number) => boolean,
+    how: "die" | "crash",
+  ) {
+    const gone = new Set<FakeWorker>();
+    const companies: number[][] = [];
+    for (let turn = 0; turn < 400; turn++) {
+      for (const worker of started) {
+        if (gone.has(worker)) continue;
+        if (!worker.said.some(({ kind }) => kind === "call")) worker.tell({ kind: "ready" });
+        if (worker.calls.some(isDeadly)) {
+          companies.push([...worker.calls]);
+          gone.add(worker);
+          worker[how]();
+        } else for (const id of [...worker.calls]) worker.answer(id);
+      }
+      await kernel.advance(100);
+    }
+    return companies;
+  }
+
+  it("fails after three of them, the last one alone with it; all others are answered", async () => {
+    const pool = await readyPool(6);
+    const calls = ask(pool.pool, 12);
+    const outcomes = Promise.allSettled(calls);
+    const companies = await playOut(pool, (id) => id === 0, "crash");
+    expect(companies.map((ids) => ids.length)).toEqual([3, expect.any(Number), 1]);
+    const [bad, ...good] = await outcomes;
+    expect(bad).toMatchObject({ status: "rejected", reason: expect.any(LineKillsWorkersError) });
+    expect((bad as PromiseRejectedResult).reason.message).toMatch(crashed);
+    expect(good.every(({ status }) => status === "fulfilled")).toBe(true);
+    expect(pool.notes.at(-1)).toContain('Line "l0" is recorded as failed');
+    // Nobody has run the line again after that.
+    expect(pool.pool.workers().reduce((sum, { deaths }) => sum + deaths, 0)).toBe(3);
+  });
+
+  it("fails where it is the last one, with one worker, too", async () => {
+    const setting = usePool(2, 1);
+    const start = setting.pool.start(1);
+    setting.started[0]?.tell({ kind: "ready" });
+    await start;
+    const bad = setting.pool.chat(request("bad"));
+    const outcome = bad.catch((error: unknown) => error);
+    await playOut(setting, () => true, "crash");
+    expect(await outcome).toBeInstanceOf(LineKillsWorkersError);
+  });
+
+  it("fails also when something outside kills them for it, which takes more proof", async () => {
+    const setting = usePool(2, 1);
+    const start = setting.pool.start(1);
+    setting.started[0]?.tell({ kind: "ready" });
+    await start;
+    const outcome = setting.pool.chat(request("bad")).catch((error: unknown) => error);
+    const companies = await playOut(setting, () => true, "die");
+    expect(companies).toHaveLength(4);
+    expect(await outcome).toBeInstanceOf(LineKillsWorkersError);
+  });
+
+  it("is not blamed for what kills workers without it as well", async () => {
+    const { kernel, pool, first, second, started } = await readyPool(2);
+    const outcomes = Promise.allSettled(ask(pool, 2));
+    for (let round = 0; round < 5; round++) {
+      for (const worker of round === 0 ? [first, second] : started.slice(-2)) worker.die();
+      await kernel.advance(10_000);
+      for (const worker of started.slice(-2)) worker.tell({ kind: "ready" });
+    }
+    for (const outcome of await outcomes) expect(outcome).toMatchObject({ reason: expect.any(WorkersFailedError) });
+  });
+
+  it("is one of two at most in a row: then it is no line that they die of", async () => {
+    const pool = await readyPool(4);
+    const outcomes = Promise.allSettled(ask(pool.pool, 8));
+    await playOut(pool, () => true, "crash");
+    const reasons = (await outcomes).map((outcome) => (outcome as PromiseRejectedResult).reason);
+    expect(reasons.filter((reason) => reason instanceof LineKillsWorkersError).length).toBeLessThanOrEqual(2);
+    expect(reasons.filter((reason) => reason instanceof WorkersFailedError).length).toBeGreaterThanOrEqual(6);
+  });
+
+  it("and others like it fail each, while what else there is goes on", async () => {
+    const pool = await readyPool(4);
+    const outcomes = Promise.allSettled(ask(pool.pool, 40));
+    await playOut(pool, (id) => id % 13 === 0, "crash");
+    const failed = (await outcomes).flatMap(({ status }, id) => (status === "rejected" ? [id] : []));
+    expect(failed).toEqual([0, 13, 26, 39]);
+  });
+});
+
 describe("what a pool knows of the scope", () => {
   it("adds up who waits and the permits held; the sources are the same for all", async () => {
     const { pool, first, second } = await readyPool();
     const asked = pool.snapshot();
-    first.tell({ kind: "state", snapshot: snapshot(1, 2) });
-    second.tell({ kind: "state", snapshot: snapshot(3, 4) });
+    first.tell({ kind: "state", snapshot: snapshot(1, 2), live: 1 });
+    second.tell({ kind: "state", snapshot: snapshot(3, 4), live: 3 });
     expect(await asked).toMatchObject({
       sources: [{ inflight: 99 }],
       leases: { live: 4 },
@@ -249,15 +323,25 @@ describe("what a pool knows of the scope", () => {
     const { kernel, pool, first, second } = await readyPool();
     void ask(pool, 4);
     const asked = pool.snapshot();
-    first.tell({ kind: "state", snapshot: snapshot(0) });
+    first.tell({ kind: "state", snapshot: snapshot(0), live: 0 });
     await kernel.advance(1_000);
     expect(await asked).toMatchObject({ leases: { live: 2 } });
     expect(pool.workers()).toMatchObject([{ silentMs: 0 }, { silentMs: 1_000 }]);
     // It is not asked again before it has answered.
     void pool.snapshot();
     expect(second.said.filter(({ kind }) => kind === "ask")).toHaveLength(1);
-    second.tell({ kind: "state", snapshot: snapshot(2) });
+    second.tell({ kind: "state", snapshot: snapshot(2), live: 2 });
     expect(pool.workers()).toMatchObject([{}, { silentMs: 0 }]);
+  });
+
+  it("knows the permits held, and says why nobody can be asked, while the limits are away", async () => {
+    const { pool, first, second } = await readyPool();
+    const trouble = toWire(new GovernanceBackendError("Redis is away", { scope: "LLM" }));
+    const [asked, held] = [pool.snapshot(), pool.leases()];
+    first.tell({ kind: "state", snapshot: null, trouble, live: 1 });
+    second.tell({ kind: "state", snapshot: null, trouble, live: 2 });
+    await expect(asked).rejects.toSatisfy(GovernanceBackendError.isInstance);
+    expect(await held).toEqual({ live: 3 });
   });
 
   it("says the same words of several workers once", async () => {

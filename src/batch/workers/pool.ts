@@ -2,9 +2,11 @@ import type { ChatRequest, ChatResponse } from "../../domain/chat.js";
 import type { CancelTimer, Runtime } from "../../ports/runtime.js";
 import type { BatchClient, BatchSnapshot, BatchWorker } from "../types.js";
 import type { WorkerSetup } from "./messages.js";
-import { WorkersFailedError, whyGiveUp } from "./restarts.js";
+import { MAX_DEATHS_IN_A_ROW, WorkersFailedError, whyGiveUp } from "./restarts.js";
 import { createSlot, type PoolCall, type Slot } from "./slot.js";
-import { mergeSnapshots } from "./snapshots.js";
+import { livePermits, mergeSnapshots, troubleOf, type WorkerState } from "./snapshots.js";
+import { createSuspects, type Death, guiltyError, NO_DEATHS } from "./suspects.js";
+import { fromWire } from "./wire-error.js";
 import type { StartWorker } from "./worker-process.js";
 
 export interface PoolOptions {
@@ -41,6 +43,9 @@ export function createWorkerPool(options: PoolOptions): WorkerPool {
   /** Calls without a worker, oldest first. */
   const queue: PoolCall[] = [];
   const saidMs = new Map<string, number>();
+  const suspects = createSuspects();
+  /** The line that a worker has for itself, since workers may die of it. */
+  let alone: { readonly slot: Slot; readonly id: number } | undefined;
   let nextId = 0;
   let failed: WorkersFailedError | undefined;
   let closing = false;
@@ -66,31 +71,62 @@ export function createWorkerPool(options: PoolOptions): WorkerPool {
   /** While a worker is down the others take its share. One that starts gets its own, so that the first doesn't take all. */
   function dispatch(): void {
     const able = slots.filter(({ isReady }) => isReady);
-    const share = Math.ceil(concurrency / slots.filter(({ isUp }) => isUp).length);
-    while (queue.length > 0) {
-      const free = able.filter(({ inFlight }) => inFlight < share);
-      if (free.length === 0) return;
-      const least = free.reduce((a, b) => (b.inFlight < a.inFlight ? b : a));
-      least.take(queue.shift()!);
+    const apart = keepApart();
+    const others = slots.filter((slot) => slot.isUp && slot !== apart).length;
+    const share = Math.ceil(concurrency / Math.max(1, others));
+    for (;;) {
+      const at = queue.findIndex(({ deaths }) => !suspects.isSuspect(deaths));
+      const free = able.filter((slot) => slot !== apart && slot.inFlight < share);
+      if (at < 0 || free.length === 0) return;
+      leastOf(free).take(queue.splice(at, 1)[0]!);
     }
   }
 
-  function onDeath(slot: Slot, how: string, lost: readonly PoolCall[]): void {
+  /**
+   * The worker that has a line for itself, or gets it as soon as it is free; undefined = there is no such line. The line
+   * stays in its place: were it handed to the next worker at once, it would seem guilty where somebody kills all of them.
+   */
+  function keepApart(): Slot | undefined {
+    if (alone?.slot.holds(alone.id) === true) return alone.slot;
+    alone = undefined;
+    const at = queue.findIndex(({ deaths, diedIn }) => suspects.isSuspect(deaths) && diedIn?.isReady === true);
+    const call = queue[at];
+    if (call?.diedIn === undefined) return undefined;
+    const slot = call.diedIn;
+    if (slot.inFlight > 0) return slot;
+    queue.splice(at, 1);
+    alone = { slot, id: call.id };
+    slot.take(call);
+    return slot;
+  }
+
+  function onDeath(slot: Slot, death: Death, lost: readonly PoolCall[]): number {
+    const { how } = death;
     if (closing) {
       for (const call of lost) call.reject(new WorkersFailedError(`A worker ${how}.`));
       wakeClose();
-      return;
+      return 0;
+    }
+    for (const call of lost) call.diedIn = slot;
+    const guilty = suspects.died(lost, death);
+    if (guilty !== undefined && failed === undefined && suspects.mayBlame()) {
+      options.onNote(`A worker ${how}. Line ${nameOf(guilty)} is recorded as failed: workers die of it.`);
+      guilty.reject(guiltyError(guilty.deaths, how));
+      slot.restartLater(true);
+      dispatch();
+      return 0;
     }
     queue.unshift(...lost);
-    const reason = failed?.message ?? whyGiveUp(slot.deathsInRow, how, worstOf(lost));
+    const reason = failed?.message ?? whyGiveUp(guilty === undefined ? death.deathsInRow : MAX_DEATHS_IN_A_ROW, how);
     if (reason !== undefined) {
       fail(reason);
-      return;
+      return 0;
     }
     const handedOn = lost.length === 0 ? "" : ` Its lines in flight are run again: ${lost.length}.`;
     options.onNote(`A worker ${how}.${handedOn}`);
     slot.restartLater();
     dispatch();
+    return lost.length;
   }
 
   function newSlot(): Slot {
@@ -102,10 +138,13 @@ export function createWorkerPool(options: PoolOptions): WorkerPool {
         wakeStart();
         dispatch();
       },
-      onFree: dispatch,
+      onFree() {
+        suspects.finished();
+        dispatch();
+      },
       onRefused: (reason) => fail(`A worker can't work: ${reason}`),
       onNote: note,
-      onDeath: (how, lost) => onDeath(slot, how, lost),
+      onDeath: (death, lost) => onDeath(slot, death, lost),
     });
     return slot;
   }
@@ -131,7 +170,8 @@ export function createWorkerPool(options: PoolOptions): WorkerPool {
     queue.push({
       id,
       request,
-      deaths: 0,
+      deaths: NO_DEATHS,
+      diedIn: undefined,
       resolve(response) {
         leave();
         resolve(response);
@@ -144,9 +184,15 @@ export function createWorkerPool(options: PoolOptions): WorkerPool {
     dispatch();
   }
 
-  async function snapshot(): Promise<BatchSnapshot> {
+  function askStates(): Promise<WorkerState[]> {
     const asked = slots.filter(({ isReady }) => isReady);
-    const states = await Promise.all(asked.map((slot) => slot.askState(STATE_WAIT_MS)));
+    return Promise.all(asked.map((slot) => slot.askState(STATE_WAIT_MS)));
+  }
+
+  async function snapshot(): Promise<BatchSnapshot> {
+    const states = await askStates();
+    const trouble = troubleOf(states);
+    if (trouble !== undefined) throw fromWire(trouble);
     latest = mergeSnapshots(states, queue.length, latest);
     if (latest === null) throw new Error("no worker has told its state yet");
     return latest;
@@ -156,6 +202,7 @@ export function createWorkerPool(options: PoolOptions): WorkerPool {
     scope: options.scope,
     models: options.models,
     snapshot,
+    leases: async () => ({ live: livePermits(await askStates()) }),
     workers: () => slots.map((slot) => slot.view()),
     async start(linesToDo = Number.POSITIVE_INFINITY) {
       const count = Math.min(options.workers, concurrency, linesToDo);
@@ -181,9 +228,10 @@ export function createWorkerPool(options: PoolOptions): WorkerPool {
   };
 }
 
-function worstOf(lost: readonly PoolCall[]): { readonly id: string; readonly deaths: number } | undefined {
-  const [first, ...rest] = lost;
-  if (first === undefined) return undefined;
-  const worst = rest.reduce((a, b) => (b.deaths > a.deaths ? b : a), first);
-  return { id: worst.request.parentCallId ?? "", deaths: worst.deaths };
+function leastOf(slots: readonly Slot[]): Slot {
+  return slots.reduce((a, b) => (b.inFlight < a.inFlight ? b : a));
+}
+
+function nameOf({ request }: PoolCall): string {
+  return JSON.stringify(request.parentCallId ?? "");
 }

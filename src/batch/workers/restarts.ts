@@ -4,8 +4,6 @@ const FIRST_WAIT_MS = 250;
 const MAX_WAIT_MS = 8_000;
 /** Without a finished line in between. With the waits before them they take about 4 s. */
 export const MAX_DEATHS_IN_A_ROW = 5;
-/** A line that so many workers died with is a likely reason for it. */
-export const MAX_DEATHS_OF_LINE = 10;
 
 /** The n-th death in a row, from 1. */
 export function restartAfterMs(deathsInRow: number): number {
@@ -13,19 +11,17 @@ export function restartAfterMs(deathsInRow: number): number {
 }
 
 /** Why the batch should end rather than go on like this; undefined = it goes on. `how` ends no sentence. */
-export function whyGiveUp(
-  deathsInRow: number,
-  how: string,
-  worstLine: { readonly id: string; readonly deaths: number } | undefined,
-): string | undefined {
-  if (deathsInRow >= MAX_DEATHS_IN_A_ROW) {
-    return `A worker died ${deathsInRow} times in a row without finishing a line (the last one ${how}).`;
-  }
-  if (worstLine === undefined || worstLine.deaths < MAX_DEATHS_OF_LINE) return undefined;
-  return `${worstLine.deaths} workers died while line ${JSON.stringify(worstLine.id)} was in their hands (the last one ${how}).`;
+export function whyGiveUp(deathsInRow: number, how: string): string | undefined {
+  if (deathsInRow < MAX_DEATHS_IN_A_ROW) return undefined;
+  return `A worker died ${deathsInRow} times in a row without finishing a line (the last one ${how}).`;
 }
 
 /** Workers can't do the work: the batch ends and can be resumed. Never a failure line. */
 export class WorkersFailedError extends Error {
   override readonly name = "WorkersFailedError";
+}
+
+/** Workers die of this line, and of no other: it becomes a failure line, and the batch goes on. */
+export class LineKillsWorkersError extends Error {
+  override readonly name = "LineKillsWorkersError";
 }

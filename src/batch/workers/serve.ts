@@ -11,7 +11,7 @@ export interface Serving {
 }
 
 export function serveCalls(
-  client: Pick<BatchClient, "chat" | "snapshot">,
+  client: Pick<BatchClient, "chat" | "snapshot" | "leases">,
   put: (message: FromWorker) => void,
   onEnd: () => void,
 ): Serving {
@@ -32,9 +32,10 @@ export function serveCalls(
 
   async function tellState(): Promise<void> {
     try {
-      put({ kind: "state", snapshot: await client.snapshot() });
-    } catch {
-      put({ kind: "state", snapshot: null });
+      const snapshot = await client.snapshot();
+      put({ kind: "state", snapshot, live: (await client.leases()).live });
+    } catch (error) {
+      put({ kind: "state", snapshot: null, trouble: toWire(error), live: (await client.leases()).live });
     }
   }
 

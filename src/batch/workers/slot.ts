@@ -1,9 +1,10 @@
 import type { ChatRequest, ChatResponse } from "../../domain/chat.js";
 import type { CancelTimer, Runtime } from "../../ports/runtime.js";
-import type { BatchSnapshot, BatchWorker } from "../types.js";
-import type { FromWorker, WorkerSetup } from "./messages.js";
+import type { BatchWorker } from "../types.js";
+import type { FromWorker, ToldState, WorkerSetup } from "./messages.js";
 import { restartAfterMs } from "./restarts.js";
 import type { WorkerState } from "./snapshots.js";
+import type { Death, LineDeaths } from "./suspects.js";
 import { fromWire } from "./wire-error.js";
 import type { StartWorker, WorkerLink } from "./worker-process.js";
 
@@ -13,8 +14,9 @@ export interface PoolCall {
   readonly request: Omit<ChatRequest, "signal">;
   readonly resolve: (response: ChatResponse) => void;
   readonly reject: (error: unknown) => void;
-  /** Workers that died with it. */
-  deaths: number;
+  deaths: LineDeaths;
+  /** Where the newest of them was. */
+  diedIn: Slot | undefined;
 }
 
 export interface SlotOptions {
@@ -26,8 +28,8 @@ export interface SlotOptions {
   readonly onFree: () => void;
   readonly onRefused: (reason: string) => void;
   readonly onNote: (text: string) => void;
-  /** The process is gone, with these calls, oldest first. Also after `end` and `kill`. */
-  readonly onDeath: (how: string, lost: readonly PoolCall[]) => void;
+  /** The process is gone, with these calls, oldest first. Also after `end` and `kill`. Answers how many are run again. */
+  readonly onDeath: (death: Death, lost: readonly PoolCall[]) => number;
 }
 
 /** The place of one worker: one process after another. */
@@ -39,12 +41,13 @@ export interface Slot {
   /** No process, and none will come. */
   readonly isGone: boolean;
   readonly inFlight: number;
-  readonly deathsInRow: number;
+  holds(id: number): boolean;
   take(call: PoolCall): void;
   /** Nothing happens when it has no such call. */
   cancel(id: number): void;
   askState(waitMs: number): Promise<WorkerState>;
-  restartLater(): void;
+  /** `afresh`: what it died of is gone, so that its earlier deaths don't count. */
+  restartLater(afresh?: boolean): void;
   /** No process comes after this one. */
   stayDown(): void;
   end(): void;
@@ -65,7 +68,7 @@ export function createSlot(options: SlotOptions): Slot {
   let finished = 0;
   /** When a state was asked for that has not come yet. */
   let askedMs: number | undefined;
-  const waiters = new Set<(snapshot: BatchSnapshot | null) => void>();
+  const waiters = new Set<(told: ToldState | null) => void>();
 
   function launch(): void {
     cancelRestart = undefined;
@@ -85,7 +88,7 @@ export function createSlot(options: SlotOptions): Slot {
     else if (message.kind === "failure") finish(message.id)?.reject(fromWire(message.error));
     else {
       askedMs = undefined;
-      tell(message.snapshot);
+      tell(message);
     }
   }
 
@@ -100,11 +103,11 @@ export function createSlot(options: SlotOptions): Slot {
     return call;
   }
 
-  function tell(snapshot: BatchSnapshot | null): void {
-    for (const waiter of [...waiters]) waiter(snapshot);
+  function tell(told: ToldState | null): void {
+    for (const waiter of [...waiters]) waiter(told);
   }
 
-  function died(how: string): void {
+  function died(how: string, fromOutside: boolean): void {
     const lost = [...calls.values()];
     calls.clear();
     link = undefined;
@@ -112,11 +115,10 @@ export function createSlot(options: SlotOptions): Slot {
     if (!last) {
       deaths++;
       deathsInRow++;
-      handedOn += lost.length;
     }
-    for (const call of lost) call.deaths++;
     tell(null);
-    options.onDeath(how, lost);
+    const again = options.onDeath({ how, fromOutside, deathsInRow }, lost);
+    if (!last) handedOn += again;
   }
 
   function stayDown(): void {
@@ -142,9 +144,7 @@ export function createSlot(options: SlotOptions): Slot {
     get inFlight() {
       return calls.size;
     },
-    get deathsInRow() {
-      return deathsInRow;
-    },
+    holds: (id) => calls.has(id),
     take(call) {
       calls.set(call.id, call);
       link?.put({ kind: "call", id: call.id, request: call.request });
@@ -154,19 +154,20 @@ export function createSlot(options: SlotOptions): Slot {
     },
     askState(waitMs) {
       return new Promise((resolve) => {
-        const told = (snapshot: BatchSnapshot | null): void => {
-          waiters.delete(told);
+        const hear = (told: ToldState | null): void => {
+          waiters.delete(hear);
           cancelWait();
-          resolve({ snapshot, inFlight: calls.size });
+          resolve({ told, inFlight: calls.size });
         };
-        const cancelWait = runtime.setTimer(waitMs, () => told(null));
-        waiters.add(told);
+        const cancelWait = runtime.setTimer(waitMs, () => hear(null));
+        waiters.add(hear);
         if (askedMs !== undefined) return;
         askedMs = runtime.now();
         link?.put({ kind: "ask" });
       });
     },
-    restartLater() {
+    restartLater(afresh = false) {
+      if (afresh) deathsInRow = 1;
       if (!last) cancelRestart = runtime.setTimer(restartAfterMs(deathsInRow), launch);
     },
     stayDown,

@@ -12,11 +12,17 @@ export interface WorkerLink {
 
 export interface WorkerEvents {
   onMessage(message: FromWorker): void;
-  /** Once, after its last message and never before the start returns. `how` is the end of a sentence: "was killed by SIGKILL". */
-  onEnd(how: string): void;
+  /**
+   * Once, after its last message and never before the start returns. `how` is the end of a sentence: "was killed by SIGKILL".
+   * `fromOutside`: it did not end for what it did itself, as far as that can be told.
+   */
+  onEnd(how: string, fromOutside: boolean): void;
 }
 
 export type StartWorker = (events: WorkerEvents) => WorkerLink;
+
+/** What a process doesn't do to itself; the kernel does it where memory runs out. */
+const FROM_OUTSIDE: ReadonlySet<string> = new Set(["SIGKILL", "SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"]);
 
 /** So much of its last words is kept. */
 const MAX_WORDS_CHARS = 500;
@@ -33,19 +39,19 @@ export function forkWorkers(path: string): StartWorker {
       words = (words + text).slice(-MAX_WORDS_CHARS);
     });
     let ended = false;
-    const end = (how: string): void => {
+    const end = (how: string, fromOutside: boolean): void => {
       if (ended) return;
       ended = true;
-      onEnd(how);
+      onEnd(how, fromOutside);
     };
     child.on("message", (messages) => {
       for (const message of messages as FromWorker[]) onMessage(message);
     });
     // `close` comes after the last message and the last words.
-    child.on("close", (code, signal) => end(endText(code, signal, words)));
+    child.on("close", (code, signal) => end(endText(code, signal, words), signal !== null && FROM_OUTSIDE.has(signal)));
     child.on("error", (error) => {
       // A channel that breaks is followed by the end itself.
-      if (child.pid === undefined) end(`could not be started: ${error.message}`);
+      if (child.pid === undefined) end(`could not be started: ${error.message}`, true);
     });
     const outbox = createOutbox<ToWorker>((messages, written) => {
       child.send([...messages], (error) => written(error ?? null));

@@ -129,7 +129,7 @@ export const paceTests: readonly ContractTest[] = [
     name: "scheduled grants: a full concurrency gate is never given ahead",
     body: async (open) => {
       const sources = [sourceConfig("a", { maxConcurrency: 1 })];
-      const bench = await open({ sources, scheduling: { prefetchMs: 60_000 }, leaseTtlMs: 3_000 });
+      const bench = await open({ sources, scheduling: { prefetchMs: 10_000 }, leaseTtlMs: 3_000 });
       await bench.granted("a");
       assert.equal((await bench.refused("a")).gate, "concurrency");
     },
