@@ -1,10 +1,13 @@
 import { describe, expect, test } from "vitest";
 import type { LedgerEntry } from "../../src/testing/provider/server.js";
 import { BooksJudge, type JudgedRow } from "./books-judge.js";
+import { CanaryJudge, makeCanary } from "./canaries.js";
 import type { Life, NotedGrant } from "./crew.js";
-import { FAULTS } from "./faults.js";
+import { faultsWith } from "./faults.js";
 import { Finding } from "./finding.js";
+import { type LeaseEvidence, LeasesJudge } from "./leases-judge.js";
 import { type LimitEvidence, LimitsJudge } from "./limits-judge.js";
+import { type LossEvidence, RowLosses } from "./row-losses.js";
 import { isGood, type Score, scoreboard } from "./scoreboard.js";
 
 /** A judge that finds nothing proves nothing: each invariant is broken once, on evidence made for it. */
@@ -38,9 +41,11 @@ function judge(entries: LedgerEntry[], changes: Partial<LimitEvidence> = {}, lim
   });
 }
 
-const frozen = (fromMs: number, toMs: number): Life[] => [
-  { pid: PID, killedAtMs: null, frozen: [{ fromMs: T0 + fromMs, toMs: T0 + toMs }] },
-];
+function life(changes: Partial<Life> = {}): Life {
+  return { pid: PID, slot: 1, killedAtMs: null, frozen: [], rows: { given: 1, written: 1, dropped: 0 }, ...changes };
+}
+
+const frozen = (fromMs: number, toMs: number): Life[] => [life({ frozen: [{ fromMs: T0 + fromMs, toMs: T0 + toMs }] })];
 
 describe("limits", () => {
   const spread = (count: number, everyMs: number) =>
@@ -109,7 +114,12 @@ describe("books", () => {
     ...{ call_id: "r", request_id: "call", source_name: "a", outcome: "success", attempt: 1, final: 1 },
     ...{ usage_source: "measured", prompt_tokens: 5, completion_tokens: 5, ...changes },
   });
-  const books = (rows: JudgedRow[], entries = [entry("r", 0, 5)], grants = new Map([grant("r", 0)])) => {
+  const books = (
+    rows: JudgedRow[],
+    entries = [entry("r", 0, 5)],
+    grants = new Map([grant("r", 0)]),
+    losses = lossesOf(),
+  ) => {
     const {
       permitted,
       once,
@@ -117,7 +127,7 @@ describe("books", () => {
       seen,
       ends,
       tokens,
-    } = new BooksJudge([{ source: "a", limits: {}, entries }], grants, rows);
+    } = new BooksJudge([{ source: "a", limits: {}, entries }], grants, rows, losses);
     const found = { permitted, once, rows: one, seen, ends, tokens };
     return Object.entries(found).flatMap(([name, { violations }]) => (violations > 0 ? [name] : []));
   };
@@ -136,16 +146,159 @@ describe("books", () => {
   test("a request without a permit", () => expect(books([row()], undefined, new Map())).toEqual(["permitted"]));
   test("a permit that was used twice", () =>
     expect(books([row()], [entry("r", 0, 5), entry("r", 6, 9)])).toEqual(["once"]));
+
+  describe("when the store was away", () => {
+    const outages = [{ fromMs: T0 - 100, toMs: T0 + 900 }];
+    const killedAt = (atMs: number) => [life({ killedAtMs: T0 + atMs })];
+    const without = (evidence: Partial<LossEvidence>) => books([], undefined, undefined, lossesOf(evidence));
+
+    test("a killed process takes rows with it", () => expect(without({ outages, lives: killedAt(500) })).toEqual([]));
+    test("two times that follow each other are one", () => {
+      const twice = [...outages, { fromMs: T0 + 4_000, toMs: T0 + 6_000 }];
+      expect(without({ outages: twice, lives: killedAt(9_000) })).toEqual([]);
+    });
+    test("it has none in hand long after, or before", () => {
+      expect(without({ outages, lives: killedAt(6_000) })).toEqual(["rows"]);
+      expect(without({ outages: [{ fromMs: T0 + 10, toMs: T0 + 900 }], lives: killedAt(500) })).toEqual(["rows"]);
+    });
+    test("a process that lives has all of its rows", () => expect(without({ outages })).toEqual(["rows"]));
+    test("no more of them are missing than it told as lost", () => {
+      const lives = [life({ rows: { given: 2, written: 1, dropped: 1 } })];
+      expect(without({ lives })).toEqual([]);
+      const two = [entry("r", 0, 5), entry("s", 6, 9)];
+      const grants = new Map([grant("r", 0), grant("s", 5)]);
+      expect(books([], two, grants, lossesOf({ lives }))).toEqual(["rows"]);
+    });
+  });
+});
+
+function lossesOf(changes: Partial<LossEvidence> = {}): RowLosses {
+  return new RowLosses({
+    ...{ lives: [life()], outages: [], stored: new Map([[PID, 1]]), smallQueues: new Set() },
+    ...changes,
+  });
+}
+
+describe("rows", () => {
+  const found = (rows: Life["rows"], changes: Partial<LossEvidence> = {}, killedAtMs: number | null = null) => {
+    const { told, written } = lossesOf({ lives: [life({ rows, killedAtMs })], ...changes });
+    return [told.violations, written.violations];
+  };
+
+  test("all of them written and there", () => expect(found({ given: 1, written: 1, dropped: 0 })).toEqual([0, 0]));
+  test("one that was lost, and told, within the queue's bound", () => {
+    const rows = { given: 2, written: 1, dropped: 1 };
+    expect(found(rows)).toEqual([1, 0]);
+    expect(found(rows, { smallQueues: new Set([PID]) })).toEqual([0, 0]);
+  });
+  test("one of which nobody knows", () => expect(found({ given: 2, written: 1, dropped: 0 })).toEqual([1, 0]));
+  test("one that was told as written, and is not there", () => {
+    const two = { given: 2, written: 2, dropped: 0 };
+    expect(found(two)).toEqual([0, 1]);
+    expect(found(two, {}, T0)).toEqual([0, 1]);
+    // What was written after it told last is not known of one that was killed.
+    expect(found({ given: 0, written: 0, dropped: 0 }, {}, T0)).toEqual([0, 0]);
+  });
+  test("one that is there, and was never told as written", () =>
+    expect(found({ given: 0, written: 0, dropped: 0 })).toEqual([0, 1]));
+});
+
+describe("permits in Redis", () => {
+  const leases = (changes: Partial<LeaseEvidence> = {}, entries = [entry("r", 0, 5_000)]) => {
+    const { booked, untold, ended } = new LeasesJudge({
+      witnessed: [{ source: "a", limits: {}, entries }],
+      grants: new Map([grant("r", 0)]),
+      ...{ given: [told("r", 0)], doubts: [], sightings: seen("r", 0, 5_000) },
+      counts: [{ atMs: T0 + 6_000, count: 1 }],
+      ...{ restarts: [], leaseTtlMs: TTL_MS, ...changes },
+    });
+    return [booked.violations, untold.violations, ended.violations];
+  };
+  const told = (id: string, atMs: number) => ({ id, atMs: T0 + atMs });
+  const seen = (id: string, firstMs: number, lastMs: number) =>
+    new Map([[id, { source: "a", firstMs: T0 + firstMs, lastMs: T0 + lastMs }]]);
+
+  test("one that was counted once, and ended with its request", () => expect(leases()).toEqual([0, 0, 0]));
+  test("a grant that was booked twice", () =>
+    expect(leases({ counts: [{ atMs: T0 + 6_000, count: 2 }] })).toEqual([1, 0, 0]));
+  test("a grant that nobody was told of is counted, and gone in time", () => {
+    const counts = [{ atMs: T0 + 6_000, count: 2 }];
+    const sightings = (lastMs: number) => new Map([...seen("r", 0, 5_000), ...seen("lost", 100, lastMs)]);
+    expect(leases({ counts, sightings: sightings(4_000) })).toEqual([0, 0, 0]);
+    expect(leases({ counts, sightings: sightings(4_200) })).toEqual([0, 1, 0]);
+  });
+  test("a permit that outlives its request", () => {
+    expect(leases({ sightings: seen("r", 0, 9_000) })).toEqual([0, 0, 0]);
+    expect(leases({ sightings: seen("r", 0, 9_001) })).toEqual([0, 0, 1]);
+  });
+  test("a permit that was never used, and never given back", () => {
+    expect(leases({ sightings: seen("r", 0, 24_000) }, [])).toEqual([0, 0, 0]);
+    expect(leases({ sightings: seen("r", 0, 24_001) }, [])).toEqual([0, 0, 1]);
+  });
+  test("what was counted before a restart is forgotten", () => {
+    const counts = [
+      { atMs: T0 + 6_000, count: 1 },
+      { atMs: T0 + 9_000, count: 1 },
+    ];
+    expect(leases({ counts, restarts: [T0 + 7_000] })).toEqual([1, 0, 0]);
+    const given = [told("r", 0), told("s", 8_000)];
+    expect(leases({ counts, given, restarts: [T0 + 7_000] })).toEqual([0, 0, 0]);
+  });
+  test("an answer that was lost, and asked for again in time, is the same grant", () => {
+    const counts = [{ atMs: T0 + 6_000, count: 2 }];
+    const again = (atMs: number) => ({ counts, doubts: [told("r", 0)], given: [told("r", atMs)] });
+    expect(leases(again(500))).toEqual([1, 0, 0]);
+    // By then the first one had ended by itself.
+    expect(leases(again(2_600))).toEqual([0, 0, 0]);
+  });
+  test("an answer that was lost, and never asked for again, may have been a grant", () => {
+    const counts = [{ atMs: T0 + 6_000, count: 2 }];
+    expect(leases({ counts, doubts: [told("s", 0)] })).toEqual([0, 0, 0]);
+    // Seen in Redis, it is counted already.
+    const sightings = new Map([...seen("r", 0, 5_000), ...seen("s", 0, 2_900)]);
+    const three = [{ atMs: T0 + 6_000, count: 3 }];
+    expect(leases({ counts: three, doubts: [told("s", 0)], sightings })).toEqual([1, 0, 0]);
+  });
+});
+
+describe("secrets", () => {
+  const secret = makeCanary("api");
+  const hits = (text: string) => {
+    const judge = new CanaryJudge({ api: secret });
+    judge.look("redis", text);
+    expect(judge.findings.redis.checks).toBe(1);
+    expect(judge.findings.redis.examples.join()).not.toContain(secret.slice(-12));
+    return judge.findings.redis.violations;
+  };
+
+  test("a text without them", () => expect(hits(`key sk-canary-api-[redacted] ${makeCanary("api")}`)).toBe(0));
+  test("a secret, whole or in part", () => {
+    expect(hits(`the key ${secret} is wrong`)).toBe(1);
+    expect(hits(`…${secret.slice(-12)}`)).toBe(1);
+  });
+  test("in base64, wherever it begins", () => {
+    for (const before of ["", "k:", "user:", "Bearer "])
+      expect(hits(Buffer.from(`${before}${secret}!`).toString("base64"))).toBe(1);
+  });
+  test("in two pieces of what a process writes", () => {
+    const judge = new CanaryJudge({ api: secret });
+    judge.hear(1, `a line with ${secret.slice(0, 25)}`);
+    judge.hear(2, "another process");
+    judge.hear(1, `${secret.slice(25)} in it`);
+    judge.hear(1, "and more");
+    expect(judge.findings.output.violations).toBe(1);
+  });
 });
 
 describe("the scoreboard", () => {
   const good = new Finding("held");
   good.check(true, () => "");
+  const [fault] = faultsWith("postgres");
   const score: Score = {
     ...{ seed: 1, seconds: 1, processes: 1, admissions: 1, tally: { answered: 1, failed: {} } },
-    ...{ overshoot: 0, lostPermits: 0, scripts: { perAdmission: 1, meanUs: 1 } },
+    ...{ overshoot: 0, lostPermits: 0, toldLost: 0, diedInHand: 0, scripts: { perAdmission: 1, meanUs: 1 } },
     findings: [good],
-    faults: [{ fault: FAULTS[0]!, injected: 1, met: null }],
+    faults: [{ fault: fault!, injected: 1, met: null }],
   };
 
   test("a run with everything looked at and nothing broken is good", () => {
@@ -154,10 +307,10 @@ describe("the scoreboard", () => {
   });
 
   test("a fault that never fired, and one that no request met, fail", () => {
-    const silent = { ...score, faults: [{ fault: FAULTS[0]!, injected: 0, met: null }] };
+    const silent = { ...score, faults: [{ fault: fault!, injected: 0, met: null }] };
     expect(isGood(silent)).toBe(false);
     expect(scoreboard(silent)).toContain("never fired: F51");
-    expect(isGood({ ...score, faults: [{ fault: FAULTS[0]!, injected: 3, met: 0 }] })).toBe(false);
+    expect(isGood({ ...score, faults: [{ fault: fault!, injected: 3, met: 0 }] })).toBe(false);
   });
 
   test("an invariant that was never looked at, or broken, fails", () => {

@@ -9,6 +9,7 @@ import { sourceConfig } from "../../src/testing/contracts/governor/bench.js";
 import type { RedisServer } from "../services/redis.js";
 import type { Crew } from "./crew.js";
 import { Finding } from "./finding.js";
+import type { Sighting } from "./leases-judge.js";
 
 /** One look at everything of the scope at one moment. Numbers as text: JSON knows no infinity. */
 const LOOK = `
@@ -36,6 +37,22 @@ for n = 1, #fields, 2 do
 end
 return cjson.encode(out)`;
 
+/** Every key with everything in it, as texts. */
+const CONTENTS = `
+local out = {}
+for _, key in ipairs(redis.call('KEYS', '*')) do
+  local kind = redis.call('TYPE', key).ok
+  local values
+  if kind == 'hash' then values = redis.call('HGETALL', key)
+  elseif kind == 'zset' then values = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES')
+  elseif kind == 'set' then values = redis.call('SMEMBERS', key)
+  elseif kind == 'list' then values = redis.call('LRANGE', key, 0, -1)
+  else values = { redis.call('GET', key) } end
+  table.insert(values, 1, key)
+  table.insert(out, table.concat(values, '\\n'))
+end
+return out`;
+
 interface Look {
   readonly now: number;
   /** Id, expiry, source, whether it is a probe. `{}` when there are none. */
@@ -45,8 +62,19 @@ interface Look {
 }
 
 const LOOK_EVERY_MS = 150;
+const CONTENTS_EVERY_MS = 1_500;
 /** What a permit of the dead may last beyond its TTL (spec 02 §3). */
 const GRACE_MS = 1_000;
+
+export interface WatchOptions {
+  readonly redis: RedisServer;
+  readonly crew: Crew;
+  readonly sources: readonly string[];
+  readonly prefix: string;
+  readonly leaseTtlMs: number;
+  /** Called with everything that is in Redis, now and then. */
+  onContents(text: string): void;
+}
 
 /** Looks into Redis again and again, from outside: the witness of permits, probes, keys and counters. */
 export class RedisWatch {
@@ -55,15 +83,13 @@ export class RedisWatch {
   readonly keys = new Finding("no key without TTL");
   readonly counters = new Finding("no counter negative or no number");
   readonly rest = new Finding("nothing is left when all have ended");
+  readonly sightings = new Map<string, Sighting>();
+  /** How many grants Redis had counted at a moment. */
+  readonly counts: { readonly atMs: number; readonly count: number }[] = [];
   #running: Promise<void> | null = null;
   #stopped = false;
 
-  constructor(
-    private readonly redis: RedisServer,
-    private readonly crew: Crew,
-    private readonly sources: readonly string[],
-    private readonly prefix: string,
-  ) {}
+  constructor(private readonly options: WatchOptions) {}
 
   start(): void {
     this.#running = this.#watch();
@@ -76,7 +102,7 @@ export class RedisWatch {
 
   /** Scripts since the last start of Redis, and what one took in it on average. */
   async scripts(): Promise<{ readonly count: number; readonly meanUs: number }> {
-    const told = String(await this.redis.command("INFO", "commandstats"));
+    const told = String(await this.options.redis.command("INFO", "commandstats"));
     const [, count = "0", meanUs = "0"] = /cmdstat_evalsha:calls=(\d+),.*?usec_per_call=([\d.]+)/.exec(told) ?? [];
     return { count: Number(count), meanUs: Number(meanUs) };
   }
@@ -90,52 +116,70 @@ export class RedisWatch {
   }
 
   async #watch(): Promise<void> {
+    let contentsMs = 0;
     while (!this.#stopped) {
       // Without an answer it is being restarted, or frozen.
       const look = await this.#look().catch(() => null);
       if (look !== null) this.#judge(look);
+      if (Date.now() - contentsMs > CONTENTS_EVERY_MS) {
+        contentsMs = Date.now();
+        await this.#read().catch(() => {});
+      }
       await sleep(LOOK_EVERY_MS);
     }
   }
 
+  async #read(): Promise<void> {
+    for (const text of (await this.options.redis.command("EVAL", CONTENTS, 0)) as string[])
+      this.options.onContents(text);
+  }
+
   async #look(): Promise<Look> {
-    return JSON.parse(String(await this.redis.command("EVAL", LOOK, 0, this.prefix, STATE_KEY))) as Look;
+    return JSON.parse(
+      String(await this.options.redis.command("EVAL", LOOK, 0, this.options.prefix, STATE_KEY)),
+    ) as Look;
   }
 
   #judge(look: Look): void {
     const { now } = look;
     const probes = new Map<string, number>();
     for (const [id, expiry, source, probe] of listed(look.leases)) {
+      const sighting = this.sightings.get(id) ?? { source, firstMs: now, lastMs: now };
+      this.sightings.set(id, sighting);
       if (Number(expiry) <= now) continue;
+      sighting.lastMs = now;
       if (probe) probes.set(source, (probes.get(source) ?? 0) + 1);
       this.#judgeOwner(id, now);
     }
-    for (const source of this.sources) {
+    for (const source of this.options.sources) {
       const count = probes.get(source) ?? 0;
       this.probes.check(count <= 1, () => `${count} live probes of ${source}`);
     }
     const immortal = listed(look.immortal);
     this.keys.check(immortal.length === 0, () => `no TTL: ${immortal.join(", ")}`);
-    for (const [field, texts] of Object.entries(look.state)) this.#judgeState(field, texts);
+    for (const [field, texts] of Object.entries(look.state)) this.#judgeState(field, texts, now);
   }
 
   #judgeOwner(id: string, now: number): void {
-    const owner = this.crew.grants.get(id)?.pid;
-    const { killedAtMs = null } = this.crew.lives.find(({ pid }) => pid === owner) ?? {};
+    const owner = this.options.crew.grants.get(id)?.pid;
+    const { killedAtMs = null } = this.options.crew.lives.find(({ pid }) => pid === owner) ?? {};
     if (killedAtMs === null) return;
-    const lateMs = now - (killedAtMs + this.crew.plan.leaseTtlMs + GRACE_MS);
+    const lateMs = now - (killedAtMs + this.options.leaseTtlMs + GRACE_MS);
     this.dead.check(
       lateMs <= 0,
       () => `permit ${id} of killed process ${owner} lives ${Math.ceil(lateMs)} ms too long`,
     );
   }
 
-  #judgeState(field: string, texts: readonly string[]): void {
+  #judgeState(field: string, texts: readonly string[], nowMs: number): void {
     // Others hold what is no state: the clock, the limits that processes have told.
-    if (field !== "*" && !this.sources.includes(field)) return;
+    if (field !== "*" && !this.options.sources.includes(field)) return;
     const values: Values = texts.map((text) => (text.startsWith("n") ? luaNumber(text.slice(1)) : text.slice(1)));
-    const state = emptyState(this.sources);
-    if (field === "*") restoreScope(state, values);
+    const state = emptyState(this.options.sources);
+    if (field === "*") {
+      restoreScope(state, values);
+      this.counts.push({ atMs: nowMs, count: state.grantCount });
+    }
     const source = state.sources.get(field);
     if (source !== undefined) restoreSource(source, values);
     for (const [name, value] of countersOf(state, field))
