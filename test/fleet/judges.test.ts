@@ -226,6 +226,8 @@ describe("permits in Redis", () => {
     const sightings = (lastMs: number) => new Map([...seen("r", 0, 5_000), ...seen("lost", 100, lastMs)]);
     expect(leases({ counts, sightings: sightings(4_000) })).toEqual([0, 0, 0]);
     expect(leases({ counts, sightings: sightings(4_200) })).toEqual([0, 1, 0]);
+    // Its process asks, and hears nothing.
+    expect(leases({ counts, sightings: sightings(4_200), doubts: [told("lost", 300)] })).toEqual([0, 0, 0]);
   });
   test("a permit that outlives its request", () => {
     expect(leases({ sightings: seen("r", 0, 9_000) })).toEqual([0, 0, 0]);

@@ -35,7 +35,7 @@ const RESTART_TAKES_MS = 1_000;
 /** Replies that were lost, calls that ended: nothing is granted twice, and nothing granted stays. */
 export class LeasesJudge {
   readonly booked = new Finding("no more grants counted in Redis than permits that were given: none is booked twice");
-  readonly untold = new Finding("a permit that no process was told of is gone within TTL + 1 s");
+  readonly untold = new Finding("every permit in Redis is a process's, or gone within TTL + 1 s");
   readonly ended = new Finding("a permit ends with its request, within TTL + 1 s at most");
 
   constructor(private readonly evidence: LeaseEvidence) {
@@ -85,18 +85,21 @@ export class LeasesJudge {
   }
 
   #judgeSightings(): void {
-    const { sightings, grants, leaseTtlMs, witnessed } = this.evidence;
+    const { sightings, grants, doubts, leaseTtlMs, witnessed } = this.evidence;
+    // Asking again promises the whole time again.
+    const askedMs = new Map(doubts.map(({ id, atMs }) => [id, atMs]));
     const endsMs = new Map(
       witnessed.flatMap(({ entries }) => entries.map(({ requestId, endedAtMs }) => [requestId, endedAtMs] as const)),
     );
     for (const [id, { source, firstMs, lastMs }] of sightings) {
       const grant = grants.get(id);
-      const [finding, sinceMs] =
-        grant === undefined
-          ? [this.untold, firstMs]
-          : [this.ended, endsMs.get(id) ?? Math.max(firstMs, grant.atMs) + LONGEST_ATTEMPT_MS];
-      const lateMs = lastMs - (sinceMs + leaseTtlMs + GRACE_MS);
-      finding.check(lateMs <= 0, () => `permit ${id} of ${source} lived ${Math.ceil(lateMs)} ms too long`);
+      const lateAfter = (sinceMs: number): number => lastMs - (sinceMs + leaseTtlMs + GRACE_MS);
+      const says = (lateMs: number) => () => `permit ${id} of ${source} lived ${Math.ceil(lateMs)} ms too long`;
+      const untoldMs = grant === undefined ? lateAfter(Math.max(firstMs, askedMs.get(id) ?? 0)) : 0;
+      this.untold.check(untoldMs <= 0, says(untoldMs));
+      if (grant === undefined) continue;
+      const lateMs = lateAfter(endsMs.get(id) ?? Math.max(firstMs, grant.atMs) + LONGEST_ATTEMPT_MS);
+      this.ended.check(lateMs <= 0, says(lateMs));
     }
   }
 }

@@ -27,12 +27,17 @@ function witnessGrants(): void {
   RedisGovernor.prototype.tick = async function told(batch) {
     const reply = await tick.call(this, batch).catch((error: unknown) => {
       const ids = batch.wants.map(({ leaseId }) => leaseId);
-      if (ids.length > 0) tell({ kind: "doubts", atMs: machineNow(), ids });
+      if (ids.length > 0 && mayHaveRun(error)) tell({ kind: "doubts", atMs: machineNow(), ids });
       throw error;
     });
     if (reply.grants.length > 0) tell({ kind: "grants", atMs: machineNow(), grants: reply.grants.map(noteOf) });
     return reply;
   };
+}
+
+/** Where nothing was sent, nothing is in doubt. */
+function mayHaveRun(error: unknown): boolean {
+  return (error as { cause?: { mayHaveRun?: boolean } }).cause?.mayHaveRun !== false;
 }
 
 function noteOf({ leaseId, source, probe, reservedTokens }: Grant): GrantNote {
@@ -116,9 +121,26 @@ async function keepAsking(client: GatewayClient, caller: number, { callers, cycl
   }
 }
 
+/** A call that must fail, so that there is an error to look into however well all others go. */
+async function failOnce(plan: WorkerPlan): Promise<void> {
+  const nowhere = new URL(plan.redisUrl);
+  nowhere.port = "1";
+  const client = new GatewayClient({
+    scope: `${plan.scope}_NOWHERE`,
+    sources: plan.sources,
+    limiterBackend: "redis",
+    redis: { url: nowhere.href },
+  });
+  await client.chat({ messages: [{ role: "user", content: "nobody" }] }).catch((error: unknown) => {
+    tell({ kind: "error", text: everythingIn(error) });
+  });
+  await client.close();
+}
+
 async function work(plan: WorkerPlan): Promise<void> {
   const recorder = recorderOf(plan.telemetry);
   const client = clientOf(plan, recorder);
+  void failOnce(plan);
   const telling = setInterval(() => tellTally(recorder), TALLY_EVERY_MS);
   await Promise.all(Array.from({ length: plan.callers }, (_, caller) => keepAsking(client, caller, plan)));
   await client.close();
