@@ -1,6 +1,9 @@
 import { FlagError } from "../../src/testing/simulation/flag-values.js";
 import { parseFlags, USAGE } from "./flags.js";
 import { playRun } from "./run.js";
+import type { ScenarioPlan } from "./scenario/messages.js";
+import { playScenario } from "./scenario/play.js";
+import { reachesSimulation, scenarioReport } from "./scenario/report.js";
 import { isGood, scoreboard } from "./scoreboard.js";
 import { withStage } from "./stage.js";
 
@@ -9,6 +12,12 @@ import { withStage } from "./stage.js";
 const EXIT_BROKEN = 1;
 const EXIT_MISUSED = 2;
 
+async function compare({ scenario, seed, scale }: ScenarioPlan): Promise<number> {
+  const result = await playScenario({ scenario, seed, scale }, (text) => process.stderr.write(`… ${text}\n`));
+  process.stdout.write(`${scenarioReport(result)}\n`);
+  return reachesSimulation(result) ? 0 : EXIT_BROKEN;
+}
+
 async function main(args: readonly string[]): Promise<number> {
   try {
     const flags = parseFlags(args);
@@ -16,6 +25,7 @@ async function main(args: readonly string[]): Promise<number> {
       process.stdout.write(USAGE);
       return 0;
     }
+    if (flags.scenario !== null) return await compare({ ...flags, scenario: flags.scenario });
     const score = await withStage(flags, (stage) => playRun(flags, stage));
     process.stdout.write(`${scoreboard(score)}\n`);
     return isGood(score) ? 0 : EXIT_BROKEN;
