@@ -2,14 +2,13 @@ import { randomBytes } from "node:crypto";
 import { Finding } from "./finding.js";
 
 /** Where a secret must not turn up. */
-export const PLACES = ["output", "errors", "telemetry", "journal", "redis"] as const;
+export const PLACES = ["output", "errors", "telemetry", "redis"] as const;
 export type Place = (typeof PLACES)[number];
 
 const WORDS: Readonly<Record<Place, string>> = {
   output: "what processes write",
   errors: "errors of calls",
-  telemetry: "telemetry rows",
-  journal: "the journal",
+  telemetry: "telemetry rows and the journal",
   redis: "keys and values in Redis",
 };
 

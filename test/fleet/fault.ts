@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import type { LedgerEntry } from "../../src/testing/provider/server.js";
 import type { RandomStream } from "../../src/testing/seeded-random.js";
 import type { RedisServer } from "../services/redis.js";
@@ -59,6 +60,19 @@ export const draw = (next: RandomStream, from: number, to: number): number =>
 
 export function any<T>(next: RandomStream, from: readonly T[]): T | undefined {
   return from[draw(next, 0, from.length)];
+}
+
+const MOST_LOSSES = 12;
+
+/** Some times one after the other: who connects again loses the next answer too. Goes on until there was an answer to lose. */
+export async function loseReplies(relay: TcpRelay, next: RandomStream): Promise<true> {
+  const before = relay.repliesLost;
+  const atLeast = draw(next, 1, 4);
+  for (let times = 0; times < atLeast || (relay.repliesLost === before && times < MOST_LOSSES); times += 1) {
+    relay.loseReplies();
+    await sleep(draw(next, 60, 200));
+  }
+  return true;
 }
 
 /** Two faults of one server at once would undo each other: they wait for each other. */

@@ -31,7 +31,7 @@ export async function judgeRun(flags: FleetFlags, stage: Stage, played: Played):
   const common = { witnessed, grants, restarts, leaseTtlMs: LEASE_TTL_MS };
   const limits = new LimitsJudge({ ...common, global, lives });
   const leases = new LeasesJudge({ ...common, given, doubts, sightings: watch.sightings, counts: watch.counts });
-  const { report, rows, stored } = await readBooks(store.place, (place, text) => canaries.look(place, text));
+  const { report, rows, stored } = await readBooks(store.place, (text) => canaries.look("telemetry", text));
   const smallQueues = new Set(lives.flatMap(({ pid, slot }) => (hasSmallQueue(slot, store.kind) ? [pid] : [])));
   const losses = new RowLosses({ lives, outages, stored, smallQueues });
   const books = new BooksJudge(witnessed, grants, rows, losses);

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { onConnection } from "../services/database.js";
 import { signalTo } from "../services/processes.js";
-import { type Arena, any, draw, type Fault, inTurn } from "./fault.js";
+import { type Arena, any, draw, type Fault, inTurn, loseReplies } from "./fault.js";
 import { POSTGRES_ROLE, type PostgresStore } from "./telemetry.js";
 
 /** One trouble at a time, noted as a time in which rows may be in nobody's hands but their process's. */
@@ -60,13 +60,7 @@ const REPLIES_LOST: Fault = {
   what: "answers of PostgreSQL lost after the commit",
   needs: "postgres",
   met: ({ postgresRepliesLost }) => postgresRepliesLost,
-  inject: (arena) =>
-    troubled(arena, async ({ relay }) => {
-      for (let times = draw(arena.next, 1, 4); times > 0; times -= 1) {
-        relay.loseReplies();
-        await sleep(draw(arena.next, 60, 200));
-      }
-    }),
+  inject: (arena) => troubled(arena, ({ relay }) => loseReplies(relay, arena.next)),
 };
 
 const REFUSED: Fault = {

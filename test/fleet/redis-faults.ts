@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { draw, type Fault, inTurn } from "./fault.js";
+import { draw, type Fault, inTurn, loseReplies } from "./fault.js";
 import { REDIS_USER } from "./stage.js";
 
 /** What a window may hold more after a restart is known for one in it. */
@@ -33,14 +33,7 @@ export const REPLIES_LOST: Fault = {
   id: "F33",
   what: "answers of Redis lost after the script has run",
   met: ({ redisRepliesLost }) => redisRepliesLost,
-  async inject({ redisRelay, next }) {
-    // Who connects again loses the next answer too.
-    for (let times = draw(next, 1, 4); times > 0; times -= 1) {
-      redisRelay.loseReplies();
-      await sleep(draw(next, 60, 200));
-    }
-    return true;
-  },
+  inject: async ({ redisRelay, next }) => loseReplies(redisRelay, next),
 };
 
 export const CUT: Fault = {

@@ -71,17 +71,14 @@ export interface Books {
 }
 
 /** Reads everything, closes what the dead left open, and reads what that added. `look` sees every text. */
-export async function readBooks(
-  place: string,
-  look: (where: "telemetry" | "journal", text: string) => void,
-): Promise<Books> {
+export async function readBooks(place: string, look: (text: string) => void): Promise<Books> {
   const stored = new Map<number, number>();
   const rows: JudgedRow[] = [];
   const file = openTelemetryFile(place);
   try {
-    for (const open of await file.openAttempts()) look("journal", JSON.stringify(open));
+    for (const open of await file.openAttempts()) look(JSON.stringify(open));
     for await (const row of file.rows()) {
-      look("telemetry", JSON.stringify(row));
+      look(JSON.stringify(row));
       const pid = parseWorkerId(String(row.worker))?.pid ?? 0;
       stored.set(pid, (stored.get(pid) ?? 0) + 1);
     }
