@@ -46,7 +46,7 @@ export class BooksJudge {
         const grant = this.grants.get(id);
         this.permitted.check(grant?.source === source, () => `${source}: ${id || "a request without id"} has none`);
         const row = attempts.get(id);
-        const isAccounted = row === undefined && losses.mayMiss(grant?.pid, entry.arrivedAtMs);
+        const isAccounted = row === undefined && losses.mayMiss(grant?.pid, id);
         this.rows.check(
           isAccounted || row?.source_name === source,
           () => `${source}: ${id} (${entry.outcome}) of process ${grant?.pid} has no row`,

@@ -47,6 +47,8 @@ export class Crew {
   /** One that came too late is asked for again under its id, so an id may be here twice. */
   readonly given: Told[] = [];
   readonly doubts: Told[] = [];
+  /** Attempts that may have been sent although their row was not committed. */
+  readonly unwritten = new Set<string>();
   readonly troubles: string[] = [];
   readonly #members = new Set<Member>();
   readonly #gone: Tally[] = [];
@@ -158,6 +160,7 @@ export class Crew {
       member.life.rows = message.tally.rows;
     } else if (message.kind === "error") this.listener("errors", member.life.pid, message.text);
     else if (message.kind === "trouble") this.troubles.push(`worker ${member.life.pid}: ${message.text}`);
+    else if (message.kind === "unwritten") for (const id of message.ids) this.unwritten.add(id);
     else if (message.kind === "doubts") {
       for (const id of message.ids) this.doubts.push({ id, atMs: message.atMs });
     } else {

@@ -4,7 +4,6 @@ import type { RandomStream } from "../../src/testing/seeded-random.js";
 import type { RedisServer } from "../services/redis.js";
 import type { TcpRelay } from "../services/tcp-relay.js";
 import type { Crew } from "./crew.js";
-import type { Outage } from "./row-losses.js";
 import type { Upstream } from "./sources.js";
 import type { PostgresStore } from "./telemetry.js";
 
@@ -22,8 +21,6 @@ export interface Arena {
   readonly next: RandomStream;
   /** When Redis lost everything (epoch ms). */
   readonly restarts: number[];
-  /** When the telemetry store could not be relied on. */
-  readonly outages: Outage[];
   /** Sources that something is being done to. */
   readonly busy: Set<string>;
   /** The last fault of each server. */

@@ -19,8 +19,8 @@ const HOUR_MS = 3_600_000;
 /** Joins ledgers, telemetry and what was seen in Redis. */
 export async function judgeRun(flags: FleetFlags, stage: Stage, played: Played): Promise<Score> {
   const { crew, upstreams, store, canaries } = stage;
-  const { arena, watch, served, seconds, scripts } = played;
-  const { restarts, outages } = arena;
+  const { arena, watch, served, seconds, scripts, standstills } = played;
+  const { restarts } = arena;
   const witnessed: Witnessed[] = upstreams.map(({ plan, provider }) => ({
     source: plan.name,
     limits: plan.limits,
@@ -29,11 +29,11 @@ export async function judgeRun(flags: FleetFlags, stage: Stage, played: Played):
   const { grants, given, doubts, lives } = crew;
   const { global } = crew.planOf(0);
   const common = { witnessed, grants, restarts, leaseTtlMs: LEASE_TTL_MS };
-  const limits = new LimitsJudge({ ...common, global, lives });
+  const limits = new LimitsJudge({ ...common, global, lives, standstills });
   const leases = new LeasesJudge({ ...common, given, doubts, sightings: watch.sightings, counts: watch.counts });
   const { report, rows, stored } = await readBooks(store.place, (text) => canaries.look("telemetry", text));
   const smallQueues = new Set(lives.flatMap(({ pid, slot }) => (hasSmallQueue(slot, store.kind) ? [pid] : [])));
-  const losses = new RowLosses({ lives, outages, stored, smallQueues });
+  const losses = new RowLosses({ lives, unwritten: crew.unwritten, stored, smallQueues });
   const books = new BooksJudge(witnessed, grants, rows, losses);
   const admitted = entriesOf(witnessed).filter(({ arrivedAtMs }) => arrivedAtMs > Math.max(0, ...restarts)).length;
   return {
@@ -46,6 +46,7 @@ export async function judgeRun(flags: FleetFlags, stage: Stage, played: Played):
     lostPermits: limits.lostPermits,
     toldLost: losses.toldLost,
     diedInHand: losses.diedInHand,
+    longestStandstillMs: Math.max(0, ...standstills.map(({ fromMs, toMs }) => toMs - fromMs)),
     scripts: { perAdmission: scripts.count / admitted, meanUs: scripts.meanUs },
     findings: [
       ...[limits.requests, limits.tokens, limits.pace, limits.slots, limits.late, limits.probes],

@@ -18,6 +18,7 @@ function judge(entries: LedgerEntry[], changes: Partial<LimitEvidence> = {}, lim
     lives: [],
     restarts: [],
     leaseTtlMs: TTL_MS,
+    standstills: [],
     ...changes,
   });
 }
@@ -81,6 +82,18 @@ describe("limits", () => {
     const lives = frozen(10, 5_000);
     expect(judge([entry("r", 5_050, 5_100)], { grants, lives }).late.violations).toBe(1);
     expect(judge([entry("r", 1_050, 1_100)], { grants, lives: frozen(10, 1_000) }).late.violations).toBe(0);
+    // Seen by a witness that was held up, it may have been sent before.
+    const heldUp = (fromMs: number) => [{ fromMs: T0 + fromMs, toMs: T0 + 5_040 }];
+    const seen = (fromMs: number) =>
+      judge([entry("r", 5_050, 5_100)], { grants, lives, standstills: heldUp(fromMs) }).late.violations;
+    expect([seen(4_900), seen(5_010)]).toEqual([0, 1]);
+  });
+
+  test("a client that leaves while the witness is held up has left earlier", () => {
+    const two = [entry("left", 0, 2_000, { clientClosed: true }), entry("next", 1_000, 3_000)];
+    const held = (fromMs: number) => [{ fromMs: T0 + fromMs, toMs: T0 + 2_000 }];
+    const slots = (fromMs: number) => judge(two, { standstills: held(fromMs) }, { maxConcurrency: 1 }).slots.violations;
+    expect([slots(1_200), slots(1_300)]).toEqual([0, 1]);
   });
 });
 
@@ -111,12 +124,12 @@ describe("permits in Redis", () => {
     expect(leases({ counts, sightings: sightings(4_200), doubts: [told("lost", 300)] })).toEqual([0, 0, 0]);
   });
   test("a permit that outlives its request", () => {
-    expect(leases({ sightings: seen("r", 0, 9_000) })).toEqual([0, 0, 0]);
-    expect(leases({ sightings: seen("r", 0, 9_001) })).toEqual([0, 0, 1]);
+    expect(leases({ sightings: seen("r", 0, 10_000) })).toEqual([0, 0, 0]);
+    expect(leases({ sightings: seen("r", 0, 10_001) })).toEqual([0, 0, 1]);
   });
   test("a permit that was never used, and never given back", () => {
-    expect(leases({ sightings: seen("r", 0, 24_000) }, [])).toEqual([0, 0, 0]);
-    expect(leases({ sightings: seen("r", 0, 24_001) }, [])).toEqual([0, 0, 1]);
+    expect(leases({ sightings: seen("r", 0, 25_000) }, [])).toEqual([0, 0, 0]);
+    expect(leases({ sightings: seen("r", 0, 25_001) }, [])).toEqual([0, 0, 1]);
   });
   test("what was counted before a restart is forgotten", () => {
     const counts = [
@@ -179,7 +192,14 @@ describe("the scoreboard", () => {
   const [fault] = faultsWith("postgres");
   const score: Score = {
     ...{ seed: 1, seconds: 1, processes: 1, admissions: 1, tally: { answered: 1, failed: {} } },
-    ...{ overshoot: 0, lostPermits: 0, toldLost: 0, diedInHand: 0, scripts: { perAdmission: 1, meanUs: 1 } },
+    ...{
+      overshoot: 0,
+      lostPermits: 0,
+      toldLost: 0,
+      diedInHand: 0,
+      longestStandstillMs: 0,
+      scripts: { perAdmission: 1, meanUs: 1 },
+    },
     findings: [good],
     faults: [{ fault: fault!, injected: 1, met: null }],
   };

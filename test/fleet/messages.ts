@@ -48,6 +48,8 @@ export type FromWorker =
   | { readonly kind: "grants"; readonly atMs: number; readonly grants: readonly GrantNote[] }
   /** Permits were asked for, and no answer came: nobody knows whether they were given. */
   | { readonly kind: "doubts"; readonly atMs: number; readonly ids: readonly string[] }
+  /** Attempts that may be sent although their row in the journal is not committed. */
+  | { readonly kind: "unwritten"; readonly ids: readonly string[] }
   | { readonly kind: "tally"; readonly tally: Tally }
   /** Everything that an error told, however deep. */
   | { readonly kind: "error"; readonly text: string }

@@ -4,15 +4,9 @@ import { signalTo } from "../services/processes.js";
 import { type Arena, any, draw, type Fault, inTurn, loseReplies } from "./fault.js";
 import { POSTGRES_ROLE, type PostgresStore } from "./telemetry.js";
 
-/** One trouble at a time, noted as a time in which rows may be in nobody's hands but their process's. */
 function troubled(arena: Arena, work: (store: PostgresStore) => Promise<unknown>): Promise<boolean> {
-  const { postgres, outages } = arena;
-  if (postgres === null) return Promise.resolve(false);
-  return inTurn(arena, "postgres", async () => {
-    const fromMs = Date.now();
-    await work(postgres);
-    outages.push({ fromMs, toMs: Date.now() });
-  });
+  const { postgres } = arena;
+  return postgres === null ? Promise.resolve(false) : inTurn(arena, "postgres", () => work(postgres));
 }
 
 const sessionsOf = "SELECT pid FROM pg_stat_activity WHERE usename = $1";

@@ -62,6 +62,8 @@ interface Look {
 }
 
 const LOOK_EVERY_MS = 150;
+/** Much longer than between two looks. */
+const GONE_AFTER_MS = 1_000;
 const CONTENTS_EVERY_MS = 1_500;
 /** What a permit of the dead may last beyond its TTL (spec 02 §3). */
 const GRACE_MS = 1_000;
@@ -147,6 +149,8 @@ export class RedisWatch {
       const sighting = this.sightings.get(id) ?? { source, firstMs: now, lastMs: now };
       this.sightings.set(id, sighting);
       if (Number(expiry) <= now) continue;
+      // It was gone, and was given anew under its id.
+      if (now - sighting.lastMs > GONE_AFTER_MS) sighting.firstMs = now;
       sighting.lastMs = now;
       if (probe) probes.set(source, (probes.get(source) ?? 0) + 1);
       this.#judgeOwner(id, now);

@@ -9,6 +9,7 @@ import { judgeRun } from "./judgement.js";
 import { RedisWatch } from "./redis-watch.js";
 import type { Score } from "./scoreboard.js";
 import { LEASE_TTL_MS, SCOPE, type Stage } from "./stage.js";
+import { type Standstill, watchStandstills } from "./standstills.js";
 
 /** A process is at work this long after its start. */
 const WARM_UP_MS = 1_500;
@@ -26,6 +27,7 @@ export interface Played {
   readonly watch: RedisWatch;
   readonly injected: ReadonlyMap<string, number>;
   readonly served: Finding;
+  readonly standstills: readonly Standstill[];
   /** Of Redis since its last start. */
   readonly scripts: { readonly count: number; readonly meanUs: number };
 }
@@ -46,11 +48,11 @@ export async function playRun(flags: FleetFlags, stage: Stage): Promise<Score> {
     leaseTtlMs: LEASE_TTL_MS,
     next: seededStream(flags.seed, 0),
     restarts: [],
-    outages: [],
     busy: new Set(),
     turns: new Map(),
   };
   const beganMs = Date.now();
+  const standstills = watchStandstills();
   log(`${flags.workers} processes with ${flags.callers} callers each, seed ${flags.seed}, ${flags.forMs / 1_000} s`);
   const { injected, served } = await rage(flags, crew, watch, arena);
   const seconds = (Date.now() - beganMs) / 1_000;
@@ -58,8 +60,9 @@ export async function playRun(flags: FleetFlags, stage: Stage): Promise<Score> {
   await sleep(LEASE_TTL_MS + 1_000);
   await watch.lookAtRest();
   const scripts = await watch.scripts();
+  standstills.stop();
   log("judging");
-  return judgeRun(flags, stage, { seconds, arena, watch, injected, served, scripts });
+  return judgeRun(flags, stage, { seconds, arena, watch, injected, served, scripts, standstills: standstills.seen });
 }
 
 async function rage(

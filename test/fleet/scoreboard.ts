@@ -25,6 +25,8 @@ export interface Score {
   readonly toldLost: number;
   /** Requests of processes that were killed with rows in hand while their store was away. */
   readonly diedInHand: number;
+  /** Of the process that judges. */
+  readonly longestStandstillMs: number;
   /** On Redis, faults and all. */
   readonly scripts: { readonly perAdmission: number; readonly meanUs: number };
   readonly findings: readonly Finding[];
@@ -56,6 +58,7 @@ export function scoreboard(score: Score): string {
     `${score.lostPermits} requests outlived permits lost to a freeze or a restart: concurrency exceeded by ${score.overshoot} at most`,
     `${score.toldLost} rows told as lost by a process whose queue is too small; ${score.diedInHand} requests whose rows died with a killed process while PostgreSQL was away`,
     `${score.scripts.perAdmission.toFixed(2)} scripts an admission, ${score.scripts.meanUs.toFixed(0)} µs each on average`,
+    `the judge itself was held up for ${score.longestStandstillMs} ms at most`,
     verdict(score),
   ];
   return lines.join("\n");

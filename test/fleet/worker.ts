@@ -60,7 +60,49 @@ function recorderOf({ kind, place, queueSize }: TelemetryPlan): FleetRecorder {
     rowsGiven += 1;
     return recordLate.apply(recorder, args);
   };
+  witnessJournal(recorder);
   return recorder;
+}
+
+/** Sooner than a send gives up waiting for the commit of its row. */
+const LATE_COMMIT_MS = 800;
+
+/** Which attempts may be sent before their row is committed is told before they are, as what was given is. */
+function witnessJournal(recorder: FleetRecorder): void {
+  const { open } = recorder;
+  const pending = new Set<string>();
+  let isHeldUp = false;
+  const tellUnwritten = (ids: readonly string[]): void => tell({ kind: "unwritten", ids });
+  recorder.open = (entry, commit) => {
+    const { callId } = entry;
+    const committed = open.call(recorder, entry, commit);
+    if (committed === undefined) {
+      tellUnwritten([callId]);
+      return undefined;
+    }
+    if (isHeldUp) tellUnwritten([callId]);
+    pending.add(callId);
+    const late = setTimeout(() => {
+      isHeldUp = true;
+      tellUnwritten([...pending]);
+    }, LATE_COMMIT_MS);
+    const end = (): void => {
+      pending.delete(callId);
+      clearTimeout(late);
+    };
+    committed.then(
+      (how: unknown) => {
+        end();
+        // A symbol: not written, for its record came.
+        if (typeof how !== "symbol") isHeldUp = false;
+      },
+      () => {
+        end();
+        tellUnwritten([callId]);
+      },
+    );
+    return committed;
+  };
 }
 
 function tellTally(recorder: FleetRecorder): void {
