@@ -7,6 +7,8 @@ export interface LiveLeases {
   /** Returns until when it was good; undefined when it wasn't held. */
   remove(leaseId: LeaseId): number | undefined;
   renewed(leaseId: LeaseId, fromMs: number): void;
+  /** It is held, and its time is not over. */
+  isGood(leaseId: LeaseId, nowMs: number): boolean;
   count(): number;
   stop(): void;
 }
@@ -53,6 +55,7 @@ export function createLiveLeases(
     renewed(leaseId, fromMs) {
       if (held.has(leaseId)) held.set(leaseId, fromMs + newestTtlMs);
     },
+    isGood: (leaseId, nowMs) => (held.get(leaseId) ?? Number.NEGATIVE_INFINITY) > nowMs,
     count: () => held.size,
     stop,
   };
