@@ -37,7 +37,7 @@ telemetry and Redis are joined and every invariant is judged.
   --scenario A      instead: this scenario of npm run sim (${REAL_SCENARIOS.join(" or ")}), played by real
                     processes on a real Redis against providers over HTTP, and compared
                     with the simulation of the same --seed
-  --scale N         times that faster than simulated time; default 5
+  --scale N         that many times faster than simulated time; default 2
 `;
 
 const WITHOUT_SCENARIO = ["for", "workers", "callers", "rate", "telemetry"] as const;
@@ -54,7 +54,7 @@ export function parseFlags(args: readonly string[]): FleetFlags {
   checkScenario(scenario, values);
   return {
     scenario,
-    scale: wholeNumber("--scale", values.scale ?? "5", 1),
+    scale: wholeNumber("--scale", values.scale ?? "2", 1),
     forMs: durationMs(values.for ?? "3m"),
     workers: wholeNumber("--workers", values.workers ?? "8", 2),
     callers: wholeNumber("--callers", values.callers ?? "50", 1),
