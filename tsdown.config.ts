@@ -41,7 +41,12 @@ export default defineConfig([
   },
   {
     ...common,
-    entry: { fleet: "test/fleet/main.ts", "fleet-worker": "test/fleet/worker.ts" },
+    entry: {
+      fleet: "test/fleet/main.ts",
+      "fleet-worker": "test/fleet/worker.ts",
+      "fleet-caller": "test/fleet/scenario/caller.ts",
+      "fleet-provider": "test/fleet/scenario/provider.ts",
+    },
     // Its workers run what users have: the built package, by its name.
     external: [/^polygateway/],
     dts: false,

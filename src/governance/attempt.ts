@@ -97,10 +97,20 @@ export class Attempt implements AttemptContext, Evacuee {
     };
   }
 
+  /**
+   * A permit that is older than its lease is sent nothing with: somebody else may have it by now (spec 02 §3), wherever the
+   * process was frozen since the permit was asked for.
+   */
+  get mayBeSent(): boolean {
+    const { grant, call } = this;
+    const isYoung = this.runtime.now() - this.startedMs < grant.leaseTtlMs;
+    return isYoung && call.environment.dispatcher.isGood(grant);
+  }
+
   markSent(): void {
     if (this.sent) return;
-    // A process may be frozen while a connection is being opened; somebody else may have the permit by now (spec 02 §3).
-    if (this.runtime.now() - this.startedMs >= this.grant.leaseTtlMs) {
+    // A process may be frozen while a connection is being opened.
+    if (!this.mayBeSent) {
       this.isTooLate = true;
       this.abort(null, new Error("returned unsent: the permit was older than its lease"));
       return;

@@ -170,6 +170,9 @@ export class Dispatcher {
     return waitingSummary(this.#desk.queue, count, oldestMs);
   }
 
+  /** Its lease is held, and not over. */
+  isGood = ({ leaseId }: Grant): boolean => this.#desk.live.isGood(leaseId, this.#options.runtime.now());
+
   /** Permits this process holds, and leases it lost while it still worked on them. */
   leases(): { live: number; lost: number } {
     return { live: this.#desk.live.count(), lost: this.#leasesLost };

@@ -7,6 +7,8 @@ export interface LiveLeases {
   /** Returns until when it was good; undefined when it wasn't held. */
   remove(leaseId: LeaseId): number | undefined;
   renewed(leaseId: LeaseId, fromMs: number): void;
+  /** It is held, and its time is not over. */
+  isGood(leaseId: LeaseId, nowMs: number): boolean;
   count(): number;
   /** Resolves once none is held. */
   whenNone(): Promise<void>;
@@ -59,6 +61,7 @@ export function createLiveLeases(
     renewed(leaseId, fromMs) {
       if (held.has(leaseId)) held.set(leaseId, fromMs + newestTtlMs);
     },
+    isGood: (leaseId, nowMs) => (held.get(leaseId) ?? Number.NEGATIVE_INFINITY) > nowMs,
     count: () => held.size,
     whenNone: () => (held.size === 0 ? Promise.resolve() : new Promise((resolve) => waiting.push(resolve))),
     stop,

@@ -29,10 +29,8 @@ export function send(attempt: Attempt): Promise<unknown> {
 const releaseAnswered = (context: AttemptContext, facts: ReplyFacts): void => settleSuccess(context as Attempt, facts);
 
 async function sendAfterCommit(attempt: Attempt): Promise<unknown> {
-  const { call, grant } = attempt;
   if (attempt.aborted) throw attempt.abortReason;
-  if (attempt.runtime.now() - attempt.startedMs < grant.leaseTtlMs)
-    return call.operation.attempt(attempt.source, attempt, releaseAnswered);
+  if (attempt.mayBeSent) return attempt.call.operation.attempt(attempt.source, attempt, releaseAnswered);
   await giveBackUnsent(attempt);
   return UNSENT;
 }

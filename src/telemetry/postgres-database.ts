@@ -39,6 +39,7 @@ const FAREWELL_MS = 500;
 
 const require = createRequire(import.meta.url);
 const listening = new WeakSet<object>();
+const watched = new WeakSet<object>();
 
 /** The package, loaded at the first use. Throws PoolError with the command that installs it. */
 function loadPg(): { Pool: new (config: object) => OwnPool; Client: new (config: object) => unknown } {
@@ -127,6 +128,7 @@ export class PostgresDatabase {
   async #checkout(): Promise<PostgresClient> {
     const pool = this.#place.pool ?? this.#ownPool();
     listen(pool);
+    listenToClients(pool);
     const client = await limited(pool.connect(), CONNECT_TIMEOUT_MS + LATENESS_MS, (late) => late.release(true));
     listen(client);
     return client;
@@ -228,6 +230,17 @@ function listen(emitter: object): void {
   if (listening.has(emitter) || typeof on !== "function") return;
   listening.add(emitter);
   (emitter as { on(event: string, listener: () => void): void }).on("error", () => {});
+}
+
+/**
+ * The server may end a connection in the same packet that makes it ready: then it ends before whoever waits for it runs, and
+ * after the pool has stopped listening.
+ */
+function listenToClients(pool: object): void {
+  const on: unknown = (pool as { on?: unknown }).on;
+  if (watched.has(pool) || typeof on !== "function") return;
+  watched.add(pool);
+  (pool as { on(event: string, listener: (client: object) => void): void }).on("acquire", listen);
 }
 
 /** What comes too late is handed to `onLate`. */

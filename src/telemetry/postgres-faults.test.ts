@@ -1,4 +1,6 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { once } from "node:events";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -6,6 +8,7 @@ import pg from "pg";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { onConnection } from "../../test/services/database.js";
 import { type PostgresServer, startPostgres } from "../../test/services/postgres.js";
+import { childrenOf } from "../../test/services/processes.js";
 import { sharedPostgres } from "../../test/services/shared-postgres.js";
 import { sampleId, sampleOpen, sampleRecord } from "../testing/contracts/recorder.js";
 import type { RecorderProblem } from "./late-recorder.js";
@@ -52,20 +55,6 @@ async function load(from: number, to: number): Promise<void> {
     recorder.record(sampleRecord(number), false);
     if (number % 20 === 0) await sleep(1);
   }
-}
-
-/** Every process of the server but its first one. */
-function childrenOf(pid: number): number[] {
-  return readdirSync("/proc")
-    .filter((name) => /^\d+$/.test(name))
-    .filter((name) => {
-      try {
-        return readFileSync(`/proc/${name}/stat`, "latin1").split(") ").at(-1)?.split(" ")[1] === String(pid);
-      } catch {
-        return false;
-      }
-    })
-    .map(Number);
 }
 
 describe.skipIf(!isThere)("PostgreSQL in trouble", () => {
@@ -146,6 +135,7 @@ describe.skipIf(!isThere)("PostgreSQL in trouble", () => {
       open({ statementTimeoutMs: 300 });
       await load(0, 200);
       await recorder.flush();
+      // Every process of the server but its first one.
       const children = childrenOf(server.pid);
       for (const pid of children) process.kill(pid, "SIGSTOP");
       await load(200, 400);
@@ -181,6 +171,40 @@ describe.skipIf(!isThere)("PostgreSQL in trouble", () => {
     expect((await pool.query("SELECT call_id FROM llm_calls")).rows).toEqual([{ call_id: sampleId(0) }]);
     expect((await pool.query("SELECT call_id FROM open_attempts")).rows).toEqual([]);
     await pool.end();
+  });
+});
+
+describe("a server that ends a connection in the same breath as it accepts it", () => {
+  /** One packet: welcome, ready, and the end. */
+  const FAREWELL = Buffer.concat([
+    message("R", Buffer.alloc(4)),
+    message("Z", Buffer.from("I")),
+    message("E", Buffer.from("SFATAL\0VFATAL\0C57P01\0Mterminating connection\0\0")),
+  ]);
+
+  function message(kind: string, body: Buffer): Buffer {
+    const length = Buffer.alloc(4);
+    length.writeInt32BE(body.length + 4);
+    return Buffer.concat([Buffer.from(kind), length, body]);
+  }
+
+  test("ends no process: the rows are kept and tried again", async () => {
+    const listener = createServer((socket) => {
+      socket.on("error", () => {});
+      socket.once("data", () => socket.end(FAREWELL));
+    });
+    listener.listen(0, "127.0.0.1");
+    await once(listener, "listening");
+    const { port } = listener.address() as AddressInfo;
+    recorder = new PostgresRecorder({ dsn: `postgres://me@127.0.0.1:${port}/db` });
+    told = [];
+    recorder.onProblem((problem) => told.push(problem));
+    recorder.record(sampleRecord(0), false);
+    await until(() => told.length > 0);
+    expect(told[0]?.code).toBe("PG_TELEMETRY_PROBE");
+    expect(recorder.stats()).toMatchObject({ queued: 1, dropped: 0 });
+    await recorder.close();
+    listener.close();
   });
 });
 

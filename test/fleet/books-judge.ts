@@ -2,6 +2,7 @@ import type { StoredRow } from "../../src/telemetry/columns.js";
 import type { NotedGrant } from "./crew.js";
 import { Finding } from "./finding.js";
 import type { Witnessed } from "./limits-judge.js";
+import type { RowLosses } from "./row-losses.js";
 
 type RowColumns =
   | "call_id"
@@ -24,7 +25,7 @@ const MAY_BE_UNSEEN: ReadonlySet<unknown> = new Set(["abandoned", "cancelled", "
 export class BooksJudge {
   readonly permitted = new Finding("every request had a permit of its source");
   readonly once = new Finding("no permit was used twice");
-  readonly rows = new Finding("exactly one row for each request a provider saw");
+  readonly rows = new Finding("exactly one row for each request a provider saw, but for rows that are lost");
   readonly seen = new Finding("every row that tells of an answer was seen by its provider");
   readonly ends = new Finding("exactly one final row for each call");
   readonly tokens = new Finding("tokens of answers equal the provider's");
@@ -33,6 +34,7 @@ export class BooksJudge {
     witnessed: readonly Witnessed[],
     private readonly grants: ReadonlyMap<string, NotedGrant>,
     rows: readonly JudgedRow[],
+    losses: RowLosses,
   ) {
     const attempts = this.#attemptsOf(rows);
     const seen = new Set<string>();
@@ -44,7 +46,11 @@ export class BooksJudge {
         const grant = this.grants.get(id);
         this.permitted.check(grant?.source === source, () => `${source}: ${id || "a request without id"} has none`);
         const row = attempts.get(id);
-        this.rows.check(row?.source_name === source, () => `${source}: ${id} (${entry.outcome}) has no row`);
+        const isAccounted = row === undefined && losses.mayMiss(grant?.pid, id);
+        this.rows.check(
+          isAccounted || row?.source_name === source,
+          () => `${source}: ${id} (${entry.outcome}) of process ${grant?.pid} has no row`,
+        );
         if (row?.outcome !== "success" || row.usage_source !== "measured") continue;
         const told = Number(row.prompt_tokens) + Number(row.completion_tokens);
         this.tokens.check(told === entry.billedTokens, () => `${id}: ${told}, and the provider ${entry.billedTokens}`);

@@ -1,7 +1,13 @@
 import { parseArgs } from "node:util";
 import { FlagError, timeLengthMs, wholeNumber } from "../../src/testing/simulation/flag-values.js";
 
+import { REAL_SCENARIOS } from "./scenario/options.js";
+
 export interface FleetFlags {
+  /** Instead of faults: this scenario of the simulator. */
+  readonly scenario: string | null;
+  /** How many times faster than simulated time it is played. */
+  readonly scale: number;
   readonly forMs: number;
   readonly workers: number;
   /** Of each worker. */
@@ -27,7 +33,14 @@ telemetry and Redis are joined and every invariant is judged.
   --rate N          admissions a second that all limits together allow; default 100
                     (the callers ask for three times as much)
   --telemetry sqlite   a file in place of a private PostgreSQL
+
+  --scenario A      instead: this scenario of npm run sim (${REAL_SCENARIOS.join(" or ")}), played by real
+                    processes on a real Redis against providers over HTTP, and compared
+                    with the simulation of the same --seed
+  --scale N         that many times faster than simulated time; default 2
 `;
+
+const WITHOUT_SCENARIO = ["for", "workers", "callers", "rate", "telemetry"] as const;
 
 /** Less has no room for every fault and for the calm after them. */
 const LEAST_MS = 12_000;
@@ -37,7 +50,11 @@ export function parseFlags(args: readonly string[]): FleetFlags {
   const { telemetry = "postgres" } = values;
   if (telemetry !== "postgres" && telemetry !== "sqlite")
     throw new FlagError(`--telemetry must be postgres or sqlite, not "${telemetry}".`);
+  const { scenario = null } = values;
+  checkScenario(scenario, values);
   return {
+    scenario,
+    scale: wholeNumber("--scale", values.scale ?? "2", 1),
     forMs: durationMs(values.for ?? "3m"),
     workers: wholeNumber("--workers", values.workers ?? "8", 2),
     callers: wholeNumber("--callers", values.callers ?? "50", 1),
@@ -46,6 +63,17 @@ export function parseFlags(args: readonly string[]): FleetFlags {
     telemetry,
     help: values.help === true,
   };
+}
+
+function checkScenario(scenario: string | null, values: ReturnType<typeof readValues>): void {
+  if (scenario === null) {
+    if (values.scale !== undefined) throw new FlagError("--scale goes with --scenario.");
+    return;
+  }
+  if (!REAL_SCENARIOS.some((known) => known === scenario))
+    throw new FlagError(`--scenario must be ${REAL_SCENARIOS.join(" or ")}, not "${scenario}".`);
+  const foreign = WITHOUT_SCENARIO.find((name) => values[name] !== undefined);
+  if (foreign !== undefined) throw new FlagError(`--${foreign} doesn't go with --scenario: leave it out.`);
 }
 
 function readValues(args: readonly string[]) {
@@ -61,6 +89,8 @@ function readValues(args: readonly string[]) {
         seed: { type: "string" },
         rate: { type: "string" },
         telemetry: { type: "string" },
+        scenario: { type: "string" },
+        scale: { type: "string" },
         help: { type: "boolean" },
       },
     }).values;

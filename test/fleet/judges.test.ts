@@ -1,30 +1,14 @@
 import { describe, expect, test } from "vitest";
 import type { LedgerEntry } from "../../src/testing/provider/server.js";
-import { BooksJudge, type JudgedRow } from "./books-judge.js";
-import type { Life, NotedGrant } from "./crew.js";
-import { FAULTS } from "./faults.js";
+import { CanaryJudge, makeCanary } from "./canaries.js";
+import { entry, frozen, grant, T0, TTL_MS } from "./evidence.test-helper.js";
+import { faultsWith } from "./faults.js";
 import { Finding } from "./finding.js";
+import { type LeaseEvidence, LeasesJudge } from "./leases-judge.js";
 import { type LimitEvidence, LimitsJudge } from "./limits-judge.js";
 import { isGood, type Score, scoreboard } from "./scoreboard.js";
 
 /** A judge that finds nothing proves nothing: each invariant is broken once, on evidence made for it. */
-
-const PID = 7;
-const TTL_MS = 3_000;
-/** Any moment of the wall clock. */
-const T0 = 1_800_000_000_000;
-
-function entry(id: string, fromMs: number, toMs: number, changes: Partial<LedgerEntry> = {}): LedgerEntry {
-  return {
-    ...{ provider: "a", id: 1, path: "/", arrivedAtMs: T0 + fromMs, endedAtMs: T0 + toMs, status: 200, apiKey: "" },
-    ...{ requestId: id, promptTokens: 5, completionTokens: 5, maxTokens: null, billedTokens: 10, bytes: 1 },
-    ...{ clientClosed: false, outcome: "answered", ...changes },
-  };
-}
-
-function grant(id: string, atMs: number, changes: Partial<NotedGrant> = {}): [string, NotedGrant] {
-  return [id, { id, source: "a", probe: false, tokens: 10, pid: PID, atMs: T0 + atMs, ...changes }];
-}
 
 function judge(entries: LedgerEntry[], changes: Partial<LimitEvidence> = {}, limits = {}): LimitsJudge {
   return new LimitsJudge({
@@ -34,13 +18,10 @@ function judge(entries: LedgerEntry[], changes: Partial<LimitEvidence> = {}, lim
     lives: [],
     restarts: [],
     leaseTtlMs: TTL_MS,
+    standstills: [],
     ...changes,
   });
 }
-
-const frozen = (fromMs: number, toMs: number): Life[] => [
-  { pid: PID, killedAtMs: null, frozen: [{ fromMs: T0 + fromMs, toMs: T0 + toMs }] },
-];
 
 describe("limits", () => {
   const spread = (count: number, everyMs: number) =>
@@ -101,51 +82,126 @@ describe("limits", () => {
     const lives = frozen(10, 5_000);
     expect(judge([entry("r", 5_050, 5_100)], { grants, lives }).late.violations).toBe(1);
     expect(judge([entry("r", 1_050, 1_100)], { grants, lives: frozen(10, 1_000) }).late.violations).toBe(0);
+    // Seen by a witness that was held up, it may have been sent before.
+    const heldUp = (fromMs: number) => [{ fromMs: T0 + fromMs, toMs: T0 + 5_040 }];
+    const seen = (fromMs: number) =>
+      judge([entry("r", 5_050, 5_100)], { grants, lives, standstills: heldUp(fromMs) }).late.violations;
+    expect([seen(4_900), seen(5_010)]).toEqual([0, 1]);
+  });
+
+  test("a client that leaves while the witness is held up has left earlier", () => {
+    const two = [entry("left", 0, 2_000, { clientClosed: true }), entry("next", 1_000, 3_000)];
+    const held = (fromMs: number) => [{ fromMs: T0 + fromMs, toMs: T0 + 2_000 }];
+    const slots = (fromMs: number) => judge(two, { standstills: held(fromMs) }, { maxConcurrency: 1 }).slots.violations;
+    expect([slots(1_200), slots(1_300)]).toEqual([0, 1]);
   });
 });
 
-describe("books", () => {
-  const row = (changes: Partial<JudgedRow> = {}): JudgedRow => ({
-    ...{ call_id: "r", request_id: "call", source_name: "a", outcome: "success", attempt: 1, final: 1 },
-    ...{ usage_source: "measured", prompt_tokens: 5, completion_tokens: 5, ...changes },
+describe("permits in Redis", () => {
+  const leases = (changes: Partial<LeaseEvidence> = {}, entries = [entry("r", 0, 5_000)]) => {
+    const { booked, untold, ended } = new LeasesJudge({
+      witnessed: [{ source: "a", limits: {}, entries }],
+      grants: new Map([grant("r", 0)]),
+      ...{ given: [told("r", 0)], doubts: [], sightings: seen("r", 0, 5_000) },
+      counts: [{ atMs: T0 + 6_000, count: 1 }],
+      ...{ restarts: [], leaseTtlMs: TTL_MS, ...changes },
+    });
+    return [booked.violations, untold.violations, ended.violations];
+  };
+  const told = (id: string, atMs: number) => ({ id, atMs: T0 + atMs });
+  const seen = (id: string, firstMs: number, lastMs: number) =>
+    new Map([[id, { source: "a", firstMs: T0 + firstMs, lastMs: T0 + lastMs }]]);
+
+  test("one that was counted once, and ended with its request", () => expect(leases()).toEqual([0, 0, 0]));
+  test("a grant that was booked twice", () =>
+    expect(leases({ counts: [{ atMs: T0 + 6_000, count: 2 }] })).toEqual([1, 0, 0]));
+  test("a grant that nobody was told of is counted, and gone in time", () => {
+    const counts = [{ atMs: T0 + 6_000, count: 2 }];
+    const sightings = (lastMs: number) => new Map([...seen("r", 0, 5_000), ...seen("lost", 100, lastMs)]);
+    expect(leases({ counts, sightings: sightings(4_000) })).toEqual([0, 0, 0]);
+    expect(leases({ counts, sightings: sightings(4_200) })).toEqual([0, 1, 0]);
+    // Its process asks, and hears nothing.
+    expect(leases({ counts, sightings: sightings(4_200), doubts: [told("lost", 300)] })).toEqual([0, 0, 0]);
   });
-  const books = (rows: JudgedRow[], entries = [entry("r", 0, 5)], grants = new Map([grant("r", 0)])) => {
-    const {
-      permitted,
-      once,
-      rows: one,
-      seen,
-      ends,
-      tokens,
-    } = new BooksJudge([{ source: "a", limits: {}, entries }], grants, rows);
-    const found = { permitted, once, rows: one, seen, ends, tokens };
-    return Object.entries(found).flatMap(([name, { violations }]) => (violations > 0 ? [name] : []));
+  test("a permit that outlives its request", () => {
+    expect(leases({ sightings: seen("r", 0, 10_000) })).toEqual([0, 0, 0]);
+    expect(leases({ sightings: seen("r", 0, 10_001) })).toEqual([0, 0, 1]);
+  });
+  test("a permit that was never used, and never given back", () => {
+    expect(leases({ sightings: seen("r", 0, 25_000) }, [])).toEqual([0, 0, 0]);
+    expect(leases({ sightings: seen("r", 0, 25_001) }, [])).toEqual([0, 0, 1]);
+  });
+  test("what was counted before a restart is forgotten", () => {
+    const counts = [
+      { atMs: T0 + 6_000, count: 1 },
+      { atMs: T0 + 9_000, count: 1 },
+    ];
+    expect(leases({ counts, restarts: [T0 + 7_000] })).toEqual([1, 0, 0]);
+    const given = [told("r", 0), told("s", 8_000)];
+    expect(leases({ counts, given, restarts: [T0 + 7_000] })).toEqual([0, 0, 0]);
+  });
+  test("an answer that was lost, and asked for again in time, is the same grant", () => {
+    const counts = [{ atMs: T0 + 6_000, count: 2 }];
+    const again = (atMs: number) => ({ counts, doubts: [told("r", 0)], given: [told("r", atMs)] });
+    expect(leases(again(500))).toEqual([1, 0, 0]);
+    // By then the first one had ended by itself.
+    expect(leases(again(2_600))).toEqual([0, 0, 0]);
+  });
+  test("an answer that was lost, and never asked for again, may have been a grant", () => {
+    const counts = [{ atMs: T0 + 6_000, count: 2 }];
+    expect(leases({ counts, doubts: [told("s", 0)] })).toEqual([0, 0, 0]);
+    // Seen in Redis, it is counted already.
+    const sightings = new Map([...seen("r", 0, 5_000), ...seen("s", 0, 2_900)]);
+    const three = [{ atMs: T0 + 6_000, count: 3 }];
+    expect(leases({ counts: three, doubts: [told("s", 0)], sightings })).toEqual([1, 0, 0]);
+  });
+});
+
+describe("secrets", () => {
+  const secret = makeCanary("api");
+  const hits = (text: string) => {
+    const judge = new CanaryJudge({ api: secret });
+    judge.look("redis", text);
+    expect(judge.findings.redis.checks).toBe(1);
+    expect(judge.findings.redis.examples.join()).not.toContain(secret.slice(-12));
+    return judge.findings.redis.violations;
   };
 
-  test("books that agree have nothing to find", () => expect(books([row()])).toEqual([]));
-  test("a request without a row", () => expect(books([])).toEqual(["rows"]));
-  test("two rows for one request", () => expect(books([row(), row({ final: 0 })])).toEqual(["rows"]));
-  test("a row of another source", () => expect(books([row({ source_name: "b" })])).toEqual(["rows"]));
-  test("an answer that nobody gave", () => expect(books([row()], [])).toEqual(["seen"]));
-  test("an abandoned attempt may have been seen by nobody", () =>
-    expect(books([row({ outcome: "abandoned" })], [])).toEqual([]));
-  test("a call without an end", () => expect(books([row({ final: 0 })])).toEqual(["ends"]));
-  test("a call with two ends", () =>
-    expect(books([row(), row({ call_id: "t", source_name: null, attempt: null })])).toEqual(["ends"]));
-  test("other tokens", () => expect(books([row({ completion_tokens: 6 })])).toEqual(["tokens"]));
-  test("a request without a permit", () => expect(books([row()], undefined, new Map())).toEqual(["permitted"]));
-  test("a permit that was used twice", () =>
-    expect(books([row()], [entry("r", 0, 5), entry("r", 6, 9)])).toEqual(["once"]));
+  test("a text without them", () => expect(hits(`key sk-canary-api-[redacted] ${makeCanary("api")}`)).toBe(0));
+  test("a secret, whole or in part", () => {
+    expect(hits(`the key ${secret} is wrong`)).toBe(1);
+    expect(hits(`…${secret.slice(-12)}`)).toBe(1);
+  });
+  test("in base64, wherever it begins", () => {
+    for (const before of ["", "k:", "user:", "Bearer "])
+      expect(hits(Buffer.from(`${before}${secret}!`).toString("base64"))).toBe(1);
+  });
+  test("in two pieces of what a process writes", () => {
+    const judge = new CanaryJudge({ api: secret });
+    judge.hear(1, `a line with ${secret.slice(0, 25)}`);
+    judge.hear(2, "another process");
+    judge.hear(1, `${secret.slice(25)} in it`);
+    judge.hear(1, "and more");
+    expect(judge.findings.output.violations).toBe(1);
+  });
 });
 
 describe("the scoreboard", () => {
   const good = new Finding("held");
   good.check(true, () => "");
+  const [fault] = faultsWith("postgres");
   const score: Score = {
     ...{ seed: 1, seconds: 1, processes: 1, admissions: 1, tally: { answered: 1, failed: {} } },
-    ...{ overshoot: 0, lostPermits: 0, scripts: { perAdmission: 1, meanUs: 1 } },
+    ...{
+      overshoot: 0,
+      lostPermits: 0,
+      toldLost: 0,
+      diedInHand: 0,
+      longestStandstillMs: 0,
+      scripts: { perAdmission: 1, meanUs: 1 },
+    },
     findings: [good],
-    faults: [{ fault: FAULTS[0]!, injected: 1, met: null }],
+    faults: [{ fault: fault!, injected: 1, met: null }],
   };
 
   test("a run with everything looked at and nothing broken is good", () => {
@@ -154,10 +210,10 @@ describe("the scoreboard", () => {
   });
 
   test("a fault that never fired, and one that no request met, fail", () => {
-    const silent = { ...score, faults: [{ fault: FAULTS[0]!, injected: 0, met: null }] };
+    const silent = { ...score, faults: [{ fault: fault!, injected: 0, met: null }] };
     expect(isGood(silent)).toBe(false);
     expect(scoreboard(silent)).toContain("never fired: F51");
-    expect(isGood({ ...score, faults: [{ fault: FAULTS[0]!, injected: 3, met: 0 }] })).toBe(false);
+    expect(isGood({ ...score, faults: [{ fault: fault!, injected: 3, met: 0 }] })).toBe(false);
   });
 
   test("an invariant that was never looked at, or broken, fails", () => {

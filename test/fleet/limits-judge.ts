@@ -12,6 +12,7 @@ import {
 import type { LedgerEntry } from "../../src/testing/provider/ledger.js";
 import type { Life, NotedGrant } from "./crew.js";
 import { Finding } from "./finding.js";
+import { happenedSince, type Standstill } from "./standstills.js";
 
 /** What a provider saw, and what its source was configured with. */
 export interface Witnessed {
@@ -28,6 +29,8 @@ export interface LimitEvidence {
   /** When Redis lost everything. */
   readonly restarts: readonly number[];
   readonly leaseTtlMs: number;
+  /** When the witness was held up. */
+  readonly standstills: readonly Standstill[];
 }
 
 /** From here on what was permitted before is in nobody's books: of one process, or of all. */
@@ -81,7 +84,7 @@ export class LimitsJudge {
       this.#book(owner, entries.length, judgeLimits(entries, withBurst(rates), options).verdicts);
     this.#judgePace(owner, rates, entries);
     if (maxConcurrency === 0) return;
-    const held = entries.map((entry) => this.#asHeld(entry));
+    const held = entries.map((entry) => this.#asSeen(this.#asHeld(entry)));
     this.#book(owner, held.length, judgeLimits(held, { maxConcurrency }).verdicts);
     this.overshoot = Math.max(this.overshoot, maxConcurrent(entries).peak - maxConcurrency);
   }
@@ -118,6 +121,13 @@ export class LimitsJudge {
     return { ...entry, endedAtMs, clientClosed: false };
   }
 
+  /** That a client has left is seen late by a witness that is held up. */
+  #asSeen<T extends Readonly<LedgerEntry>>(entry: T): T {
+    if (!entry.clientClosed || entry.endedAtMs === null) return entry;
+    const endedAtMs = happenedSince(this.evidence.standstills, entry.endedAtMs);
+    return { ...entry, endedAtMs: Math.max(entry.arrivedAtMs, endedAtMs) };
+  }
+
   #judgeProbes(source: string, entries: readonly Readonly<LedgerEntry>[]): void {
     const probes = entries.filter(({ requestId }) => this.evidence.grants.get(requestId ?? "")?.probe === true);
     const held = probes.map((entry) => this.#asHeld(entry)).sort((a, b) => a.arrivedAtMs - b.arrivedAtMs);
@@ -130,17 +140,20 @@ export class LimitsJudge {
   }
 
   #judgeLate(entries: readonly Readonly<LedgerEntry>[]): void {
-    const { grants, lives, leaseTtlMs } = this.evidence;
+    const { grants, lives, leaseTtlMs, standstills } = this.evidence;
     const freezes = new Map(lives.map(({ pid, frozen }) => [pid, frozen]));
     for (const { requestId, arrivedAtMs } of entries) {
       const grant = grants.get(requestId ?? "");
       if (grant === undefined) continue;
       for (const { fromMs, toMs } of freezes.get(grant.pid) ?? []) {
         if (grant.atMs > fromMs || arrivedAtMs < fromMs + leaseTtlMs) continue;
-        const isLate = arrivedAtMs >= toMs && toMs - grant.atMs > leaseTtlMs;
+        const isLate = happenedSince(standstills, arrivedAtMs) >= toMs && toMs - grant.atMs > leaseTtlMs;
+        const since = (ms: number): string => `${(ms - grant.atMs).toFixed(0)} ms`;
         this.late.check(
           !isLate,
-          () => `${grant.source}: ${requestId} was sent ${arrivedAtMs - grant.atMs} ms after its grant`,
+          () =>
+            `${grant.source}: ${requestId} of process ${grant.pid} was sent ${since(arrivedAtMs)} after its grant, ` +
+            `frozen from ${since(fromMs)} to ${since(toMs)}`,
         );
       }
       this.late.checks += 1;

@@ -17,6 +17,9 @@ test("a mistaken flag ends with what is accepted", () => {
   expect(status).toBe(2);
   expect(stderr).toContain('--for must be a length of time from 12s, such as 60s or 5m, not "2s".');
   expect(fleet("--workers", "1").stderr).toContain('--workers must be a whole number from 2, not "1".');
+  expect(fleet("--scenario", "Z").stderr).toContain('--scenario must be A or T, not "Z".');
+  expect(fleet("--scenario", "A", "--rate", "50").stderr).toContain("--rate doesn't go with --scenario: leave it out.");
+  expect(fleet("--scale", "3").stderr).toContain("--scale goes with --scenario.");
   expect(stdout).toBe("");
 });
 

@@ -8,6 +8,7 @@ import { NO_LIMITS } from "../../src/domain/source.js";
 import type { RedisServer } from "../services/redis.js";
 import type { Crew } from "./crew.js";
 import { Finding } from "./finding.js";
+import type { Sighting } from "./leases-judge.js";
 
 /** One look at everything of the scope at one moment. Numbers as text: JSON knows no infinity. */
 const LOOK = `
@@ -38,6 +39,22 @@ for n = 1, #fields, 2 do
 end
 return cjson.encode(out)`;
 
+/** Every key with everything in it, as texts. */
+const CONTENTS = `
+local out = {}
+for _, key in ipairs(redis.call('KEYS', '*')) do
+  local kind = redis.call('TYPE', key).ok
+  local values
+  if kind == 'hash' then values = redis.call('HGETALL', key)
+  elseif kind == 'zset' then values = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES')
+  elseif kind == 'set' then values = redis.call('SMEMBERS', key)
+  elseif kind == 'list' then values = redis.call('LRANGE', key, 0, -1)
+  else values = { redis.call('GET', key) } end
+  table.insert(values, 1, key)
+  table.insert(out, table.concat(values, '\\n'))
+end
+return out`;
+
 interface Look {
   readonly now: number;
   /** Id, expiry, source, whether it is a probe. `{}` when there are none. */
@@ -50,8 +67,21 @@ interface Look {
 type Texts = readonly (string | Texts | Record<string, never>)[];
 
 const LOOK_EVERY_MS = 150;
+/** Much longer than between two looks. */
+const GONE_AFTER_MS = 1_000;
+const CONTENTS_EVERY_MS = 1_500;
 /** What a permit of the dead may last beyond its TTL (spec 02 §3). */
 const GRACE_MS = 1_000;
+
+export interface WatchOptions {
+  readonly redis: RedisServer;
+  readonly crew: Crew;
+  readonly sources: readonly string[];
+  readonly prefix: string;
+  readonly leaseTtlMs: number;
+  /** Called with everything that is in Redis, now and then. */
+  onContents(text: string): void;
+}
 
 /** Looks into Redis again and again, from outside: the witness of permits, probes, keys and counters. */
 export class RedisWatch {
@@ -60,15 +90,13 @@ export class RedisWatch {
   readonly keys = new Finding("no key without TTL");
   readonly counters = new Finding("no counter negative or no number");
   readonly rest = new Finding("nothing is left when all have ended");
+  readonly sightings = new Map<string, Sighting>();
+  /** How many grants Redis had counted at a moment. */
+  readonly counts: { readonly atMs: number; readonly count: number }[] = [];
   #running: Promise<void> | null = null;
   #stopped = false;
 
-  constructor(
-    private readonly redis: RedisServer,
-    private readonly crew: Crew,
-    private readonly sources: readonly string[],
-    private readonly prefix: string,
-  ) {}
+  constructor(private readonly options: WatchOptions) {}
 
   start(): void {
     this.#running = this.#watch();
@@ -81,7 +109,7 @@ export class RedisWatch {
 
   /** Scripts since the last start of Redis, and what one took in it on average. */
   async scripts(): Promise<{ readonly count: number; readonly meanUs: number }> {
-    const told = String(await this.redis.command("INFO", "commandstats"));
+    const told = String(await this.options.redis.command("INFO", "commandstats"));
     const [, count = "0", meanUs = "0"] = /cmdstat_evalsha:calls=(\d+),.*?usec_per_call=([\d.]+)/.exec(told) ?? [];
     return { count: Number(count), meanUs: Number(meanUs) };
   }
@@ -95,51 +123,70 @@ export class RedisWatch {
   }
 
   async #watch(): Promise<void> {
+    let contentsMs = 0;
     while (!this.#stopped) {
       // Without an answer it is being restarted, or frozen.
       const look = await this.#look().catch(() => null);
       if (look !== null) this.#judge(look);
+      if (Date.now() - contentsMs > CONTENTS_EVERY_MS) {
+        contentsMs = Date.now();
+        await this.#read().catch(() => {});
+      }
       await sleep(LOOK_EVERY_MS);
     }
   }
 
+  async #read(): Promise<void> {
+    for (const text of (await this.options.redis.command("EVAL", CONTENTS, 0)) as string[])
+      this.options.onContents(text);
+  }
+
   async #look(): Promise<Look> {
-    return JSON.parse(String(await this.redis.command("EVAL", LOOK, 0, this.prefix, STATE_KEY, GRANTS_KEY))) as Look;
+    const { redis, prefix } = this.options;
+    return JSON.parse(String(await redis.command("EVAL", LOOK, 0, prefix, STATE_KEY, GRANTS_KEY))) as Look;
   }
 
   #judge(look: Look): void {
     const { now } = look;
     const probes = new Map<string, number>();
     for (const [id, expiry, source, probe] of listed(look.leases)) {
+      const sighting = this.sightings.get(id) ?? { source, firstMs: now, lastMs: now };
+      this.sightings.set(id, sighting);
       if (Number(expiry) <= now) continue;
+      // It was gone, and was given anew under its id.
+      if (now - sighting.lastMs > GONE_AFTER_MS) sighting.firstMs = now;
+      sighting.lastMs = now;
       if (probe) probes.set(source, (probes.get(source) ?? 0) + 1);
       this.#judgeOwner(id, now);
     }
-    for (const source of this.sources) {
+    for (const source of this.options.sources) {
       const count = probes.get(source) ?? 0;
       this.probes.check(count <= 1, () => `${count} live probes of ${source}`);
     }
     const immortal = listed(look.immortal);
     this.keys.check(immortal.length === 0, () => `no TTL: ${immortal.join(", ")}`);
-    for (const [field, texts] of Object.entries(look.state)) this.#judgeState(field, texts);
+    for (const [field, texts] of Object.entries(look.state)) this.#judgeState(field, texts, now);
   }
 
   #judgeOwner(id: string, now: number): void {
-    const owner = this.crew.grants.get(id)?.pid;
-    const { killedAtMs = null } = this.crew.lives.find(({ pid }) => pid === owner) ?? {};
+    const owner = this.options.crew.grants.get(id)?.pid;
+    const { killedAtMs = null } = this.options.crew.lives.find(({ pid }) => pid === owner) ?? {};
     if (killedAtMs === null) return;
-    const lateMs = now - (killedAtMs + this.crew.plan.leaseTtlMs + GRACE_MS);
+    const lateMs = now - (killedAtMs + this.options.leaseTtlMs + GRACE_MS);
     this.dead.check(
       lateMs <= 0,
       () => `permit ${id} of killed process ${owner} lives ${Math.ceil(lateMs)} ms too long`,
     );
   }
 
-  #judgeState(field: string, texts: Texts): void {
+  #judgeState(field: string, texts: Texts, nowMs: number): void {
     // Others hold what is no state: the clock, the limits that processes have told.
-    if (field !== "*" && !this.sources.includes(field)) return;
-    for (const [name, value] of field === "*" ? scopeCounters(texts) : sourceCounters(texts))
+    if (field !== "*" && !this.options.sources.includes(field)) return;
+    const counters = field === "*" ? scopeCounters(texts) : sourceCounters(texts);
+    for (const [name, value] of counters) {
+      if (name === "grantCount") this.counts.push({ atMs: nowMs, count: value });
       this.counters.check(value >= 0 && value < Infinity, () => `${field}: ${name} is ${value}`);
+    }
   }
 }
 

@@ -1,6 +1,8 @@
-import type { Fault } from "./faults.js";
+import type { Fault } from "./fault.js";
 import type { Finding } from "./finding.js";
 import type { Tally } from "./messages.js";
+
+type Ends = Omit<Tally, "rows">;
 
 export interface FiredFault {
   readonly fault: Fault;
@@ -14,11 +16,17 @@ export interface Score {
   readonly seconds: number;
   readonly processes: number;
   readonly admissions: number;
-  readonly tally: Tally;
+  readonly tally: Ends;
   /** The most that a limit of concurrency was exceeded by, with permits that were lost. */
   readonly overshoot: number;
   /** Requests that outlived their permit. */
   readonly lostPermits: number;
+  /** Rows told as lost, by processes whose queue is too small. */
+  readonly toldLost: number;
+  /** Requests of processes that were killed with rows in hand while their store was away. */
+  readonly diedInHand: number;
+  /** Of the process that judges. */
+  readonly longestStandstillMs: number;
   /** On Redis, faults and all. */
   readonly scripts: { readonly perAdmission: number; readonly meanUs: number };
   readonly findings: readonly Finding[];
@@ -48,7 +56,9 @@ export function scoreboard(score: Score): string {
     `${score.admissions} admissions in ${score.seconds.toFixed(0)} s by ${score.processes} processes, seed ${score.seed}`,
     `calls: ${score.tally.answered} answered${failures(score.tally)}`,
     `${score.lostPermits} requests outlived permits lost to a freeze or a restart: concurrency exceeded by ${score.overshoot} at most`,
+    `${score.toldLost} rows told as lost by a process whose queue is too small; ${score.diedInHand} requests whose rows died with a killed process while PostgreSQL was away`,
     `${score.scripts.perAdmission.toFixed(2)} scripts an admission, ${score.scripts.meanUs.toFixed(0)} µs each on average`,
+    `the judge itself was held up for ${score.longestStandstillMs} ms at most`,
     verdict(score),
   ];
   return lines.join("\n");
@@ -68,7 +78,7 @@ function faultLine(fired: FiredFault, width: number): string {
   return `${name} ${times.padStart(10)} ${String(met ?? "").padStart(11)}${mark}`;
 }
 
-function failures({ failed }: Tally): string {
+function failures({ failed }: Ends): string {
   const parts = Object.entries(failed).map(([name, count]) => `, ${count} ${name}`);
   return parts.join("");
 }

@@ -70,13 +70,19 @@ export function globalLimits(rate: number): LimitOptions {
 export interface Upstream {
   readonly plan: SourcePlan;
   readonly provider: SimulatedProvider;
+  /** What it is asked with. */
+  readonly apiKey: string;
   /** In place of its usual faults, until `restore`. */
   worsen(faults: FaultOptions): void;
   restore(): void;
 }
 
 /** In this process: their ledgers have the clock that kills and freezes are noted by. */
-export function startUpstreams(plans: readonly SourcePlan[], seed: number): Promise<Upstream[]> {
+export function startUpstreams(
+  plans: readonly SourcePlan[],
+  seed: number,
+  apiKeyOf: (name: string) => string,
+): Promise<Upstream[]> {
   return Promise.all(
     plans.map(async (plan, index) => {
       const provider = await startSimulatedProvider({
@@ -90,6 +96,7 @@ export function startUpstreams(plans: readonly SourcePlan[], seed: number): Prom
       return {
         plan,
         provider,
+        apiKey: apiKeyOf(plan.name),
         worsen: (faults: FaultOptions) => provider.change({ faults }),
         restore: () => provider.change({ faults: usual }),
       };
@@ -97,8 +104,8 @@ export function startUpstreams(plans: readonly SourcePlan[], seed: number): Prom
   );
 }
 
-export function sourceOptions({ plan, provider }: Upstream): SourceOptions {
-  const common = { baseUrl: provider.baseUrl, apiKey: "sk-fleet-0123456789", model: "sim-model", timeoutMs: 10_000 };
+export function sourceOptions({ plan, provider, apiKey }: Upstream): SourceOptions {
+  const common = { baseUrl: provider.baseUrl, apiKey, model: "sim-model", timeoutMs: 10_000 };
   return {
     name: plan.name,
     ...common,

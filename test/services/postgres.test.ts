@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs";
 import { dirname } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, describe, expect, test } from "vitest";
 import { findOrInstall } from "./binaries.js";
 import { createDatabase, onConnection } from "./database.js";
@@ -44,6 +45,36 @@ describe.skipIf(shared === null)("PostgreSQL of the tests", () => {
     expect(existsSync(dirname(server.logPath))).toBe(false);
   });
 });
+
+test.skipIf(shared === null || process.platform !== "linux")(
+  "a private one asks the roles that were named for a password, and answers nobody while it is paused",
+  async () => {
+    const started = await startPostgres(process.pid, ["asked"]);
+    if (!started.ok) throw new Error(started.reason);
+    const other = started.server;
+    try {
+      await onConnection(other.url(), (client) => client.query("CREATE ROLE asked LOGIN PASSWORD 'right'"));
+      const login = (password: string) =>
+        onConnection(other.url("postgres", `asked:${password}`), (client) => client.query("SELECT 1 AS one"));
+      await expect(login("wrong")).rejects.toThrow("password authentication failed");
+      other.pause();
+      let isAnswered = false;
+      const answered = login("right").then(({ rows }) => {
+        isAnswered = true;
+        return rows;
+      });
+      await sleep(300);
+      expect(isAnswered).toBe(false);
+      other.resume();
+      expect(await answered).toEqual([{ one: 1 }]);
+    } finally {
+      // Ends a server that was paused, too.
+      other.pause();
+      await other.dispose();
+    }
+    expect(existsSync(other.folder)).toBe(false);
+  },
+);
 
 test("a program that is nowhere is named with the command that installs it", () => {
   const before = { CI: process.env.CI, install: process.env.PGW_INSTALL_SERVICES };

@@ -1,12 +1,25 @@
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
-import { chmodSync, chownSync, closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
+import {
+  chmodSync,
+  chownSync,
+  closeSync,
+  existsSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { findOrInstall } from "./binaries.js";
-import { freePorts } from "./processes.js";
+import { childrenOf, freePorts, signalTo } from "./processes.js";
 
-/** A PostgreSQL server of the tests' own: a temporary folder, a free port of the loopback address, no password asked. */
+/**
+ * A PostgreSQL server of the tests' own: a temporary folder, a free port of the loopback address. No password is asked but
+ * from the roles that were named.
+ */
 export interface PostgresServer {
   readonly port: number;
   /** Of the server's main process, while it runs. */
@@ -19,6 +32,10 @@ export interface PostgresServer {
   /** Ends the server, without a farewell to its clients, and starts it again on the same port and data. */
   stop(): Promise<void>;
   start(): Promise<void>;
+  /** SIGSTOP to all of its processes: connections stay, nothing is answered. Only where /proc tells which they are. */
+  pause(): void;
+  /** SIGCONT. */
+  resume(): void;
   /** Ends it and removes its folder. */
   dispose(): Promise<void>;
 }
@@ -42,8 +59,12 @@ const SETTINGS = {
 
 /**
  * Starts a server in about two seconds; what is in the way comes back as a reason. It doesn't outlive the process `owner`.
+ * `passwordRoles`: who of those that will be created is asked for a password.
  */
-export async function startPostgres(owner = process.pid): Promise<StartedPostgres> {
+export async function startPostgres(
+  owner = process.pid,
+  passwordRoles: readonly string[] = [],
+): Promise<StartedPostgres> {
   const found = findOrInstall({
     names: ["initdb", "postgres"],
     debianPackage: "postgresql",
@@ -54,7 +75,7 @@ export async function startPostgres(owner = process.pid): Promise<StartedPostgre
   const [port = 0] = await freePorts(1);
   const server = new Server(folder, found.paths, port, owner);
   try {
-    server.create();
+    server.create(passwordRoles);
     await server.start();
     return { ok: true, server };
   } catch (error) {
@@ -75,7 +96,12 @@ function asOwner(program: string, args: readonly string[]): [string, string[]] {
 /** Ends the server and removes its folder when the process `$1` is gone, so that nothing outlives a run that was killed. */
 const WATCH = `
   while kill -0 "$1" 2>/dev/null && [ -d "$2" ]; do sleep 1; done
-  [ -f "$2/data/postmaster.pid" ] && kill -QUIT "$(head -n 1 "$2/data/postmaster.pid")" 2>/dev/null && sleep 1
+  if [ -f "$2/data/postmaster.pid" ]; then
+    server="$(head -n 1 "$2/data/postmaster.pid")"
+    # It may be paused, and then so is who started it.
+    kill -QUIT "$server" && kill -CONT "$server" "$(cut -d " " -f 4 "/proc/$server/stat")"
+    sleep 1
+  fi 2>/dev/null
   rm -rf "$2"`;
 
 const START_LIMIT_MS = 30_000;
@@ -89,6 +115,7 @@ class Server implements PostgresServer {
   readonly #data: string;
   readonly #programs: Readonly<Record<string, string>>;
   #child: ChildProcess | null = null;
+  #paused: readonly number[] = [];
 
   constructor(folder: string, programs: Readonly<Record<string, string>>, port: number, owner: number) {
     this.folder = folder;
@@ -111,7 +138,7 @@ class Server implements PostgresServer {
     return existsSync(this.logPath) ? readFileSync(this.logPath, "utf8") : "";
   }
 
-  create(): void {
+  create(passwordRoles: readonly string[]): void {
     if (isRoot()) {
       const idOf = (flag: string) => Number(execFileSync("id", [flag, "postgres"], { encoding: "utf8" }));
       chownSync(this.folder, idOf("-u"), idOf("-g"));
@@ -125,6 +152,10 @@ class Server implements PostgresServer {
     const args = ["--pgdata", this.#data, "--username", "postgres", "--auth", "trust", "--encoding", "UTF8"];
     const [program, all] = asOwner(this.#programs.initdb ?? "", [...args, "--locale", "C", "--no-sync"]);
     execFileSync(program, all, { cwd: "/", stdio: ["ignore", "ignore", "pipe"] });
+    // The first line that fits decides.
+    const access = join(this.#data, "pg_hba.conf");
+    const asked = passwordRoles.map((role) => `host all ${role} 127.0.0.1/32 scram-sha-256\n`);
+    writeFileSync(access, asked.join("") + readFileSync(access, "utf8"));
   }
 
   async start(): Promise<void> {
@@ -153,7 +184,22 @@ class Server implements PostgresServer {
     this.#child = null;
   }
 
+  pause(): void {
+    const { pid } = this;
+    // The first one first, so that it makes no more of them.
+    signalTo(pid, "SIGSTOP");
+    this.#paused = [pid, ...childrenOf(pid)];
+    for (const one of this.#paused) signalTo(one, "SIGSTOP");
+  }
+
+  resume(): void {
+    // Who started the server as another user stops when it is stopped.
+    for (const one of [this.#child?.pid ?? 0, ...this.#paused]) if (one > 0) signalTo(one, "SIGCONT");
+    this.#paused = [];
+  }
+
   async dispose(): Promise<void> {
+    this.resume();
     await this.stop();
     rmSync(this.folder, { recursive: true, force: true });
   }

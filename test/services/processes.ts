@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { type AddressInfo, createServer } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 
@@ -59,6 +59,20 @@ export async function endProcess(pid: number, signal: "SIGTERM" | "SIGKILL" = "S
     if (tries > 1_000) throw new Error(`process ${pid} does not end`);
     await sleep(10);
   }
+}
+
+/** Every process whose parent that one is; only where /proc tells. */
+export function childrenOf(pid: number): number[] {
+  return readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .filter((name) => {
+      try {
+        return readFileSync(`/proc/${name}/stat`, "latin1").split(") ").at(-1)?.split(" ")[1] === String(pid);
+      } catch {
+        return false;
+      }
+    })
+    .map(Number);
 }
 
 export function signalTo(pid: number, signal: NodeJS.Signals): void {

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 
-/** A wire between a client and a server that can be held, cut in silence, or cut aloud. */
+/** A wire between a client and a server that can be held, cut in silence, cut aloud, or cut when an answer is on its way. */
 export interface TcpRelay {
   readonly port: number;
   /** `hold`: new connections are accepted, and nothing of them is passed on. */
@@ -12,12 +12,18 @@ export interface TcpRelay {
   silence(): void;
   /** Resets the open connections. */
   reset(): void;
+  /** Each open connection is reset instead of its next answer: what was asked has run, and nobody is told. */
+  loseReplies(): void;
+  /** Connections that ended so. */
+  readonly repliesLost: number;
   close(): Promise<void>;
 }
 
 export async function startTcpRelay(targetPort: number): Promise<TcpRelay> {
   const sockets = new Set<Socket>();
   const silenced = new WeakSet<Socket>();
+  const doomed = new WeakSet<Socket>();
+  let repliesLost = 0;
   const server = createServer((inner) => {
     sockets.add(inner);
     inner.on("error", () => {});
@@ -32,7 +38,12 @@ export async function startTcpRelay(targetPort: number): Promise<TcpRelay> {
     outer.on("close", () => silenced.has(inner) || inner.destroy());
     inner.on("close", () => outer.destroy());
     inner.on("data", (bytes) => silenced.has(inner) || outer.write(bytes));
-    outer.on("data", (bytes) => silenced.has(inner) || inner.write(bytes));
+    outer.on("data", (bytes) => {
+      if (silenced.has(inner) || inner.destroyed) return;
+      if (!doomed.has(inner)) return void inner.write(bytes);
+      repliesLost += 1;
+      inner.resetAndDestroy();
+    });
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -47,6 +58,12 @@ export async function startTcpRelay(targetPort: number): Promise<TcpRelay> {
     },
     reset() {
       for (const socket of sockets) socket.resetAndDestroy();
+    },
+    loseReplies() {
+      for (const socket of sockets) doomed.add(socket);
+    },
+    get repliesLost() {
+      return repliesLost;
     },
     async close() {
       for (const socket of sockets) socket.destroy();

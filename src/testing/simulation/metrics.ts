@@ -76,7 +76,13 @@ export function measure(world: World, firstEmptyMs: number): Metrics {
  * time. From then on nobody waits, and the half minute that the longest answers still take would count as if the
  * scheduler had left the sources idle. An attempt counts at its start, where it is charged.
  */
-function usedCapacity({ attempts, scenario, workload }: World): number {
+export function usedCapacity({
+  attempts,
+  scenario,
+  workload,
+}: Pick<World, "scenario" | "workload"> & {
+  readonly attempts: readonly Pick<AttemptRecord, "callIndex" | "startMs" | "outcome">[];
+}): number {
   const firstSendMs = new Map<number, number>();
   for (const { callIndex, startMs } of attempts) {
     if (!firstSendMs.has(callIndex)) firstSendMs.set(callIndex, startMs);

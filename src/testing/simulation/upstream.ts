@@ -5,6 +5,8 @@ import { createDraws, type Draws } from "./draws.js";
 import { activeFault, cutMomentMs } from "./faults.js";
 import type { UpstreamSpec } from "./scenario.js";
 
+/** Of the first source; the others count on. */
+export const UPSTREAM_STREAM = 2_000_000;
 /** Spec 10 §9. */
 const TTFT_SIGMA = 0.35;
 const TPOT_SIGMA = 0.25;

@@ -5,7 +5,7 @@ import type { AttemptRecord, CallEnd } from "./records.js";
 import type { Scenario } from "./scenario.js";
 import { SharedServer } from "./shared-server.js";
 import { createTrace, type Trace } from "./trace.js";
-import { SimulatedSource } from "./upstream.js";
+import { SimulatedSource, UPSTREAM_STREAM } from "./upstream.js";
 import { planWorkload, type Workload } from "./workload.js";
 
 /** Everything of one run, whoever makes the calls. */
@@ -23,8 +23,6 @@ export interface World {
   readonly observer: Observer;
   readonly trace: Trace;
 }
-
-const UPSTREAM_STREAM = 2_000_000;
 
 export function createWorld(scenario: Scenario, seed: number, keepsTrace: boolean): World {
   const kernel = new SimulationKernel({ seed, maxEvents: 100_000_000 });
