@@ -120,7 +120,9 @@ export async function redisCases({ scale }) {
     };
     const batch = () => ({ worker: "bench", seed: 1, settles: [], verdicts: [], renew: [], wants: wants() });
     await governor.tick(batch());
-    const [, sha, , key, verb, prefix, setup, input] = sent();
+    const [, sha, count, ...rest] = sent();
+    const keys = rest.slice(0, Number(count));
+    const [verb, prefix, setup, input] = rest.slice(Number(count));
     const again = () => {
       id += 1;
       return input.replace(/bench-\d+/, `bench-${id}`);
@@ -139,7 +141,7 @@ export async function redisCases({ scale }) {
       [
         {
           name: "EVALSHA of the same script",
-          op: () => redis.evalsha(sha, 1, key, verb, prefix, setup, again(), ""),
+          op: () => redis.evalsha(sha, count, ...keys, verb, prefix, setup, again(), ""),
         },
         { name: "RedisGovernor.tick", op: () => governor.tick(batch()) },
         { name: "chat(): admitted and settled", op: () => whole.chat(REQUEST) },
