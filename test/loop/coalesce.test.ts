@@ -44,6 +44,22 @@ describe.each(GOVERNOR_KINDS)("identical calls in flight (%s governor)", (govern
     await expectNothingLeft(simulation);
   });
 
+  it("F79 five hundred of them are one request, whoever leaves, with a row for each", async () => {
+    const simulation = simulate();
+    const { kernel, client, transport, recorder } = simulation;
+    const leaving = new AbortController();
+    const asked = Array.from({ length: 500 }, (_, n) =>
+      client.chat({ ...hi, sessionId: `${n}`, ...(n % 5 === 0 ? { signal: leaving.signal } : {}) }),
+    );
+    kernel.runtime().setTimer(50, () => leaving.abort());
+    const ends = await kernel.run(settled<unknown>(asked));
+    expect(transport.sends).toHaveLength(1);
+    expect(ends.filter(({ status }) => status === "fulfilled")).toHaveLength(400);
+    expect(new Set(recorder.rows.map(({ sessionId }) => sessionId)).size).toBe(500);
+    expect(recorder.rows).toHaveLength(500);
+    await expectNothingLeft(simulation, leaving.signal);
+  });
+
   it("nobody can change what others are given, not even at once", async () => {
     const { kernel, client } = simulate({ script: () => ({ afterMs: 10, content: '{"a":1}' }) });
     const json = { ...hi, responseFormat: { type: "json_object" } };
