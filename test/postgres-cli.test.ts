@@ -309,7 +309,7 @@ process:
 
   it("tells its warnings by the codes of the page", async () => {
     const chat = await cli(["chat", "hello"], { ...fromEnv(), PGW_TELEMETRY_PG_DSN: "postgres://me@127.0.0.1:1/db" });
-    expect(chat.err).toContain("(PG_TELEMETRY_PROBE)");
+    expect(chat.err).toContain("(PG_TELEMETRY_LOST)");
     const denied = await cli(["chat", "hello"], { ...fromEnv(), PGW_TELEMETRY_PG_DSN: database.url("role") });
     expect(denied.err).toContain("(PG_TELEMETRY_CREATE)");
   });
