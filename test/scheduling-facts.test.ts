@@ -75,7 +75,7 @@ test.each([
   ],
   [
     "noise",
-    `after ${noise("MOST_VAIN_CUTS")} cuts in vain, or at ${percent(noise("LEAST_SHARE"))} of the level before; at most one 429 in ${noise("LEAST_GAP")} attempts; ended by ${noise("LEAST_REFUSALS")} that come ${1 / noise("WORSE_SHARE")} times as often as at the low level`,
+    `after ${noise("MOST_VAIN_CUTS")} cuts in vain, or at ${percent(noise("LEAST_SHARE"))} of the level before, with at most one 429 in ${noise("LEAST_GAP")} attempts; where 429s are rare, after ${noise("MOST_RARE_CUTS")} that come soon after a cut and yet after ${noise("RARE_GAP")} attempts; ended by ${noise("LEAST_REFUSALS")} that come ${1 / noise("WORSE_SHARE")} times as often as at the low level, or by none for ${noise("CALM_MS") / 60_000} min`,
   ],
   [
     "gradient",

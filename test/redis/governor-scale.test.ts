@@ -1,4 +1,7 @@
 import { afterAll, describe, expect, test } from "vitest";
+import { GRANTS_KEY, LEASES_KEY, sourceLeasesKey } from "../../src/backends/redis/script/keys.js";
+import { flattenLease } from "../../src/backends/redis/script/lease-layout.js";
+import type { Lease } from "../../src/domain/leases.js";
 import { eventually } from "../services/processes.js";
 import { type RedisServer, sharedRedis, startRedis } from "../services/redis.js";
 import { Fleet, type FleetOptions, type Worker } from "./fleet.js";
@@ -23,6 +26,10 @@ function fleet(options: FleetOptions): Fleet {
   return made;
 }
 
+/** Where a packed lease has its end, counted from one. */
+const ENDS_AT =
+  flattenLease({ ...({ grant: {} } as Lease), expiresAtMs: Number.MAX_VALUE }).indexOf(Number.MAX_VALUE) + 1;
+
 /** `count` leases of one source as a tick writes them: copies of a real one under other ids. */
 async function addLeases(
   server: RedisServer,
@@ -32,25 +39,25 @@ async function addLeases(
   endsInMs: number,
 ): Promise<void> {
   const script = `
-    local packed = redis.call('HGET', KEYS[3], ARGV[1])
-    local lease = cmsgpack.unpack(packed)
+    local lease = cmsgpack.unpack(redis.call('HGET', KEYS[3], ARGV[1]))
     local time = redis.call('TIME')
     local ends = time[1] * 1000 + time[2] / 1000 + tonumber(ARGV[3])
-    lease.expiresAtMs = ends
+    lease[tonumber(ARGV[4])] = ends
+    local packed = cmsgpack.pack(lease)
     for n = 1, tonumber(ARGV[2]) do
       local id = ARGV[1] .. ':' .. n
-      lease.grant.leaseId = id
-      redis.call('HSET', KEYS[3], id, cmsgpack.pack(lease))
+      redis.call('HSET', KEYS[3], id, packed)
       redis.call('ZADD', KEYS[1], ends, id)
       redis.call('ZADD', KEYS[2], ends, id)
     end
     return 1`;
-  await server.command("EVAL", script, 3, group.key("l"), group.key("l:s"), group.key("g"), like, count, endsInMs);
+  const keys = [group.key(LEASES_KEY), group.key(sourceLeasesKey("s")), group.key(GRANTS_KEY)];
+  await server.command("EVAL", script, keys.length, ...keys, like, count, endsInMs, ENDS_AT);
 }
 
 /** Commands that scripts gave during `work`, and how many members and fields were taken out. */
 async function costOf(server: RedisServer, group: Fleet, work: () => Promise<unknown>) {
-  const size = async (): Promise<number> => Number(await server.command("HLEN", group.key("g")));
+  const size = async (): Promise<number> => Number(await server.command("HLEN", group.key(GRANTS_KEY)));
   await server.command("CONFIG", "RESETSTAT");
   const before = await size();
   await work();
@@ -99,7 +106,7 @@ describe.skipIf(!isHere)("F48 a hundred thousand leases", () => {
     expect(first.zadds).toBeLessThanOrEqual(4);
     expect(await worker.inflight("s")).toBe(1);
     let ticks = 0;
-    while (Number(await server.command("HLEN", group.key("g"))) > 1) {
+    while (Number(await server.command("HLEN", group.key(GRANTS_KEY))) > 1) {
       await worker.tick({});
       ticks += 1;
       expect(ticks).toBeLessThanOrEqual(Math.ceil(LEASES / 256));
