@@ -286,7 +286,8 @@ function describe(error: unknown): string {
 }
 
 function hint(trouble: string): string {
-  return trouble === "" ? "" : ` The last reason: ${trouble}`;
+  if (trouble === "") return "";
+  return ` The last reason: ${trouble}${/[.!?]$/.test(trouble) ? "" : "."}`;
 }
 
 function formatLength(lengthMs: number): string {

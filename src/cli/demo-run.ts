@@ -26,7 +26,7 @@ import {
 import { formatCost, formatCount, plural } from "./format.js";
 import { reportLines } from "./report.js";
 import { tableLines } from "./table.js";
-import { type Style, styleOf, type Terminal } from "./terminal.js";
+import { columnsOf, type Style, styleOf, type Terminal } from "./terminal.js";
 
 const SCOPE = "DEMO";
 
@@ -57,7 +57,7 @@ export async function runDemo(run: DemoRun): Promise<Check[] | undefined> {
     const summary = await runQuestions(stage, places, terminal);
     say(`\n${summaryLines(summary, undefined, style).join("\n")}`);
     if (summary.stop?.kind === "drained" || summary.stop?.kind === "aborted") return undefined;
-    say(`\n${(await describeTelemetry(places.store, style, terminal.stdout.columns)).join("\n")}`);
+    say(`\n${(await describeTelemetry(places.store, style, columnsOf(terminal.stdout))).join("\n")}`);
     return await judge(stage, places, questions);
   } finally {
     await stage.close();

@@ -97,11 +97,13 @@ describe("describeFailure", () => {
     expect(text).not.toMatch(/start it|user_script/i);
   });
 
-  it("names no time for a new try where waiting mends nothing", () => {
+  it("names no time for a new try where waiting mends nothing, and ends as what could not run", () => {
     const failure = classifyRedisError(
       Object.assign(new Error("NOAUTH Authentication required."), { name: "ReplyError" }),
     );
-    expect(describeFailure(governanceError("LLM", "tick", failure)).text).not.toContain("A new try");
+    const { text, exitCode } = describeFailure(governanceError("LLM", "tick", failure));
+    expect(text).not.toContain("A new try");
+    expect(exitCode).toBe(EXIT.couldNotRun);
   });
 
   it("tells to start a Redis that does not answer", () => {

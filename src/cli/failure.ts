@@ -99,8 +99,8 @@ function describeUnavailable(error: GatewayUnavailableError): Failure {
   lines.push(...sources.map(([name, detail]) => describeSource(name, detail)));
   lines.push(advice);
   const isLasting = GovernanceBackendError.isInstance(error) && error.isLasting;
-  if (error.retryAfterMs > 0 && !isLasting)
-    lines.push(`A new try makes sense in ${formatDuration(error.retryAfterMs)}.`);
+  if (isLasting) return { text: lines.join("\n"), exitCode: EXIT.couldNotRun };
+  if (error.retryAfterMs > 0) lines.push(`A new try makes sense in ${formatDuration(error.retryAfterMs)}.`);
   return { text: lines.join("\n"), exitCode: EXIT.gaveUp };
 }
 

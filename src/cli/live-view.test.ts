@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest";
 import { startLiveView } from "./live-view.js";
 
-function harness(isTTY: boolean) {
+function harness(isTTY: boolean, columns = 20) {
   let written = "";
   const timers: { delayMs: number; callback: () => void; cancelled: boolean }[] = [];
   let state = 0;
   const view = startLiveView({
-    stream: { write: (text: string) => (written += text), isTTY, columns: 20 },
+    stream: { write: (text: string) => (written += text), isTTY, columns },
     env: {},
     runtime: {
       setTimer(delayMs, callback) {
@@ -40,6 +40,10 @@ function harness(isTTY: boolean) {
 }
 
 describe("startLiveView", () => {
+  it("takes a terminal that was never given a size for one of the usual width", () => {
+    expect(harness(true, 0).take()).toContain(`${"x".repeat(30)}\n`);
+  });
+
   it("draws over its own lines on a terminal and keeps notes above", () => {
     const { view, advance, take, pending } = harness(true);
     expect(take()).toBe(`state 0\n${"x".repeat(18)}…\n`);

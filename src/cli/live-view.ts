@@ -1,5 +1,5 @@
 import type { CancelTimer, Runtime } from "../ports/runtime.js";
-import { canRedraw, clip, type OutputStream, type Terminal } from "./terminal.js";
+import { canRedraw, clip, columnsOf, type OutputStream, type Terminal } from "./terminal.js";
 
 const REDRAW_MS = 150;
 const PLAIN_LINE_MS = 5_000;
@@ -34,7 +34,7 @@ export function startLiveView(options: LiveViewOptions): LiveView {
 
   const erase = (): string => (drawnLines > 0 ? `\u001b[${drawnLines}A\u001b[0J` : "");
   const draw = (before = ""): void => {
-    const width = (stream.columns ?? DEFAULT_COLUMNS) - 1;
+    const width = (columnsOf(stream) ?? DEFAULT_COLUMNS) - 1;
     const lines = options.block(width).map((line) => clip(line, width));
     stream.write(`${erase()}${before}${lines.map((line) => `${line}\n`).join("")}`);
     drawnLines = lines.length;

@@ -15,7 +15,7 @@ import { CliError } from "./failure.js";
 import { formatCost, formatCostCell, formatCount, formatDuration, PRICE_REMEDY, plural } from "./format.js";
 import { type Column, fitTable } from "./table.js";
 import { DB_OPTION, type TelemetryFlags, telemetryFile } from "./telemetry-file.js";
-import { clip, printable, processTerminal, type Style, styleOf, type Terminal } from "./terminal.js";
+import { clip, columnsOf, printable, processTerminal, type Style, styleOf, type Terminal } from "./terminal.js";
 import { parseSinceMs } from "./time-range.js";
 
 interface ReportFlags extends TelemetryFlags {
@@ -59,7 +59,7 @@ export function registerReport(program: Command, terminal: Terminal = processTer
             unreadableLines,
             flags.by,
             styleOf(terminal.stdout, terminal.env),
-            terminal.stdout.columns,
+            columnsOf(terminal.stdout),
           ).join("\n");
       terminal.stdout.write(`${text}\n`);
     });

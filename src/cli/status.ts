@@ -9,7 +9,7 @@ import type { CommandContext } from "./context.js";
 import { CliError, EXIT } from "./failure.js";
 import { startLiveView } from "./live-view.js";
 import { staleText, statusLine, statusLines } from "./status-view.js";
-import { printable, styleOf, type Terminal } from "./terminal.js";
+import { columnsOf, printable, styleOf, type Terminal } from "./terminal.js";
 
 interface StatusFlags extends ConfigFlags {
   readonly scope?: string;
@@ -67,7 +67,7 @@ async function status(scope: string | undefined, flags: StatusFlags, terminal: T
     throw new CliError([...found.stale.map(staleText), nothingText(folder, scope)].join("\n"));
   }
   const style = styleOf(terminal.stdout, terminal.env);
-  const lines = statusLines(found, runtime.wallNow(), style, terminal.stdout.columns);
+  const lines = statusLines(found, runtime.wallNow(), style, columnsOf(terminal.stdout));
   terminal.stdout.write(`${lines.join("\n")}\n`);
   return EXIT.ok;
 }

@@ -5,6 +5,11 @@ export interface OutputStream {
   readonly columns?: number;
 }
 
+/** undefined: nobody knows. A terminal that was never given a size says 0. */
+export function columnsOf({ columns }: OutputStream): number | undefined {
+  return columns || undefined;
+}
+
 /** What a command sees of the process, so that it can be run inside a test. */
 export interface Terminal {
   readonly stdout: OutputStream;

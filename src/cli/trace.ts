@@ -9,7 +9,7 @@ import { formatDuration, formatMoney, plural } from "./format.js";
 import { unreadableText } from "./report.js";
 import { reasonWords } from "./status-words.js";
 import { DB_OPTION, type TelemetryFlags, telemetryFile } from "./telemetry-file.js";
-import { clip, printable, processTerminal, type Style, styleOf, type Terminal } from "./terminal.js";
+import { clip, columnsOf, printable, processTerminal, type Style, styleOf, type Terminal } from "./terminal.js";
 
 interface TraceFlags extends TelemetryFlags {
   readonly table?: string;
@@ -50,7 +50,7 @@ export function registerTrace(program: Command, terminal: Terminal = processTerm
       const trace = await readTrace(id, telemetryFile(flags, terminal.env), flags);
       const text = flags.json
         ? JSON.stringify(flat(trace), null, 2)
-        : traceLines(trace, styleOf(terminal.stdout, terminal.env), terminal.stdout.columns).join("\n");
+        : traceLines(trace, styleOf(terminal.stdout, terminal.env), columnsOf(terminal.stdout)).join("\n");
       terminal.stdout.write(`${text}\n`);
     });
 }

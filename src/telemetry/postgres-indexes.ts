@@ -69,7 +69,8 @@ async function dropBroken(query: Query, { calls }: TableNames, indexes: readonly
 
 export function noTelemetry({ database, names }: OpenedDatabase): TelemetryFileError {
   const remedy = "Give another --db or --table NAME";
-  return new TelemetryFileError(database.shown, `has no telemetry in a table ${names.table}`, remedy);
+  const problem = `has no telemetry in a table ${names.table}`;
+  return new TelemetryFileError(database.shown, problem, remedy, `${database.shown} ${problem}`);
 }
 
 function noColumn({ database, names }: OpenedDatabase, column: string): TelemetryFileError {

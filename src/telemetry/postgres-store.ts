@@ -60,6 +60,9 @@ function explain(database: PostgresDatabase, error: unknown): TelemetryFileError
   const say = (what: string, remedy: string) =>
     new TelemetryFileError(database.shown, what, remedy, `${database.shown} ${what}`);
   if (error instanceof PoolError) return say(`can't be used: ${reason}`, "Then try again");
+  if (/must be owner/.test(reason)) {
+    return say(`refuses: ${reason}`, "Only the table's owner may do that: give an address with that role");
+  }
   if (isDenied(error)) return say(`refuses: ${reason}`, "GRANT that right to the role: docs/guide/telemetry-rights.md");
   if (error instanceof HopelessError || (sqlState(error) !== null && !(error instanceof LateError))) {
     return say(`says: ${reason}`, "Check the address and its role");

@@ -181,7 +181,7 @@ export function isEcho({ message }: RedisFailure): boolean {
 
 function withRemedy(kind: RedisFailureKind, message: string): string {
   const remedy = REMEDIES[kind];
-  return remedy === undefined ? message : `${message} (${remedy})`;
+  return remedy === undefined ? message : `${message.replace(/\.$/, "")} (${remedy})`;
 }
 
 /** No waiting opens it again. */
