@@ -59,6 +59,7 @@ const GOVERNED: readonly (readonly [options: object, problem: RegExp])[] = [
   [{ sources: {} }, /\.sources is not a list/],
   [{ sources: [{ name: "s", rpm: "60" }] }, /\.sources\[0\]\.rpm /],
   [{ sources: [{ rpm: 60 }] }, /\.sources\[0\]\.name is missing/],
+  [{ sources: [{ name: "s" }, { name: "s" }] }, /\.sources\[1\]\.name is the name of another source/],
   [{ sources: [null] }, /\.sources\[0\] is not an object/],
   [{ selectr: "health_aware" }, /\.selectr is not a known option/],
 ];

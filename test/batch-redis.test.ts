@@ -17,9 +17,13 @@ describe.skipIf((await sharedRedis()) === null)("a batch without its Redis", () 
   afterAll(() => redis?.stop());
   const bench = useProviderBench();
 
-  function startBatch(args: readonly string[], url = `redis://:${PASSWORD}@127.0.0.1:${redis.port}`): Running {
+  function startBatch(
+    args: readonly string[],
+    url = `redis://:${PASSWORD}@127.0.0.1:${redis.port}`,
+    told = "--json",
+  ): Running {
     const shared = { REDIS_URL: url, PGW_LIMITER_BACKEND: "redis", PGW_BREAKER_BACKEND: "redis" };
-    const command = ["batch", "in.jsonl", "-o", "out.jsonl", "--json", ...args];
+    const command = ["batch", "in.jsonl", "-o", "out.jsonl", told, ...args];
     return bench.workspace.start(command, { ...bench.env, ...shared });
   }
 
@@ -76,6 +80,13 @@ describe.skipIf((await sharedRedis()) === null)("a batch without its Redis", () 
         expect({ left, failed }).toEqual({ left: 6, failed: 0 });
         expect(elapsedMs).toBeLessThan(30_000);
         expect(ended.stdout + ended.stderr).not.toContain(PASSWORD);
+      });
+
+      it("tells why it stopped, though it is to be quiet", async () => {
+        bench.workspace.write("in.jsonl", questionLines(6));
+        const ended = await startBatch(workers, `redis://:wrong@127.0.0.1:${redis.port}`, "--quiet").finished;
+        expect(ended.code, ended.stderr).toBe(1);
+        expect(ended.stderr).toMatch(/WRONGPASS.*correct the user and password/);
       });
 
       it("says once that Redis is away and once that it is back", async () => {

@@ -214,7 +214,8 @@ function nextStep({ exitCode, stop }: BatchSummary): string {
 }
 
 /** Why it ended, what the sources have to do with it, and what to do next. */
-function stopLines(summary: BatchSummary, resumable: boolean): string[] {
+/** Why a run ended before its lines did, and what to do; none when it did not. */
+export function stopLines(summary: BatchSummary, resumable: boolean): string[] {
   if (summary.stop === null) return [];
   const reason = printable(summary.stop.reason);
   // A run that was made for once: its sources are nobody's to correct.

@@ -3,7 +3,7 @@ import { createSystemRuntime } from "../backends/system.js";
 import type { BatchOptions, BatchProgress, BatchSummary } from "../batch/types.js";
 import type { Runtime } from "../ports/runtime.js";
 import { CONFIG_OPTION, ENV_OPTION, parseCount, parseDurationMs, parsePath } from "./arguments.js";
-import { progressBlock, progressLine, type RunFiles, summaryJson, summaryLines } from "./batch-view.js";
+import { progressBlock, progressLine, type RunFiles, stopLines, summaryJson, summaryLines } from "./batch-view.js";
 import type { CommandContext } from "./context.js";
 import { CliError } from "./failure.js";
 import { type LiveView, startLiveView } from "./live-view.js";
@@ -129,6 +129,7 @@ async function batch(inPath: string, flags: BatchFlags, terminal: Terminal): Pro
   }
   if (flags.json) terminal.stdout.write(`${summaryJson(summary)}\n`);
   else if (!flags.quiet) printSummary(summary, { inPath, outPath: flags.out }, terminal);
+  else for (const line of stopLines(summary, true)) terminal.stderr.write(`${line}\n`);
   return summary.exitCode;
 }
 

@@ -35,7 +35,7 @@ export function registerTelemetryIndex(telemetry: Command, terminal: Terminal): 
         INDEX_COLUMNS,
       ),
     )
-    .option(DB_OPTION[0], DB_OPTION[1].replace("SQLite or JSONL", "SQLite"))
+    .option(DB_OPTION[0], DB_OPTION[1].replace("SQLite or JSONL", "SQLite"), DB_OPTION[2])
     .option(...CONFIG_OPTION)
     .option(...ENV_OPTION)
     .option("--table <name>", "table of the database (default llm_calls)")

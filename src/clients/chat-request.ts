@@ -239,7 +239,7 @@ function checkSampling(sampling: unknown, operation: string): void {
 }
 
 function checkNumbers(priority: unknown, deadlineMs: unknown, operation: string): void {
-  if (!isNumberOrAbsent(priority)) reject(operation, "priority must be a number");
+  if (priority !== undefined && !Number.isFinite(priority)) reject(operation, "priority must be a finite number");
   if (!isNumberOrAbsent(deadlineMs)) reject(operation, "deadlineMs must be a number");
   if (deadlineMs !== undefined && (deadlineMs as number) < 0) reject(operation, "deadlineMs must not be negative");
 }

@@ -69,7 +69,7 @@ function checkOptions(options: unknown): EmbedOptions {
   if (!isTextOrAbsent(sessionId)) reject("sessionId must be a text");
   if (!isTextOrAbsent(parentCallId)) reject("parentCallId must be a text");
   if (!isTextOrAbsent(tag)) reject("tag must be a text");
-  if (!isNumberOrAbsent(priority)) reject("priority must be a number");
+  if (priority !== undefined && !Number.isFinite(priority)) reject("priority must be a finite number");
   if (!isNumberOrAbsent(deadlineMs) || (deadlineMs ?? 0) < 0) reject("deadlineMs must be a number, not negative");
   if (signal !== undefined && !isSignal(signal)) reject("signal must be an AbortSignal");
   return given;

@@ -330,6 +330,13 @@ test.each<Record<string, string>>([{ PGW_TELEMETRY_BACKEND: "otel" }])(
   },
 );
 
+test("a broken address of Redis is not quoted: its end may be of the password", () => {
+  for (const url of ["redis://user:abcd", "redis://:S3cr3tPw@", "redis://:longpass/abc", "http://:S3cr3tPw@h"]) {
+    const problem = problemOf({ ...GOOD, PGW_LIMITER_BACKEND: "redis", REDIS_URL: url });
+    expect(problem).toMatchObject({ key: "REDIS_URL", value: `(${url.length} characters)` });
+  }
+});
+
 test("limits in Redis need its address and give permits ahead, and backends must agree", () => {
   const both = { ...GOOD, PGW_LIMITER_BACKEND: "redis", PGW_BREAKER_BACKEND: "redis" };
   expect(problemOf(both)).toMatchObject({

@@ -75,6 +75,7 @@ function checkSources(reader: OptionReader, given: unknown): void {
     reader.report("sources", "is not a list", "Give a list of sources.");
     return;
   }
+  const names = new Set<unknown>();
   for (const [at, source] of (given as readonly unknown[]).entries()) {
     const path = `sources[${at}]`;
     if (typeof source !== "object" || source === null) {
@@ -82,6 +83,9 @@ function checkSources(reader: OptionReader, given: unknown): void {
       continue;
     }
     const values = source as Readonly<Record<string, unknown>>;
+    if (typeof values.name === "string" && names.has(values.name))
+      reader.report(`${path}.name`, "is the name of another source, too", "Give each source a name of its own.");
+    names.add(values.name);
     for (const [option, field] of Object.entries(SOURCE_RULES))
       reader.field(`${path}.${option}`, field, values[option]);
   }

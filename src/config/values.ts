@@ -1,5 +1,5 @@
 import { dsnProblem, isPostgresDsn, shownDsn } from "../domain/postgres-dsn.js";
-import { REDIS_URL_FORM } from "../domain/redis-address.js";
+import { REDIS_URL_FORM, readRedisUrl } from "../domain/redis-address.js";
 import { hideValues, maskSecret, Secret } from "../domain/secret.js";
 import type { Field } from "./field.js";
 import { canBeSent } from "./header-names.js";
@@ -243,6 +243,11 @@ export function showValue(field: Field, value: unknown): string {
   // Its end may be a password: the place alone is shown.
   if (field.kind === "dsn" && typeof value === "string" && value.trim() !== "")
     return isPostgresDsn(value.trim()) ? shownDsn(value) : `(${value.length} characters)`;
+  // The same; what is broken may be a password in the wrong place.
+  if (field.kind === "redis_url" && typeof value === "string" && value.trim() !== "") {
+    const read = readRedisUrl(value.trim());
+    return "problem" in read ? `(${value.length} characters)` : read.shown;
+  }
   if (typeof value === "number" && field.secret) return maskSecret(String(value));
   if (typeof value !== "string") return showOther(value);
   if (value.trim() === "") return '""';

@@ -117,6 +117,19 @@ describe.skipIf(redis === null)("a client with a governor on Redis", () => {
     await expectNothingHeld(governor);
   });
 
+  test("no text of one call, however broken, fails the others of its tick", async () => {
+    const upstream = await provider({ latency: { ttftMedianMs: 5 } });
+    const limits = { model: "sim-\udc00", maxConcurrency: 2 };
+    const { client, governor } = fleetOn(redis!.url, { sources: { a: upstream }, limits, governor: PATIENT }).next();
+    const tags = ["\ud800", "great 😀".slice(0, 7), "\\ud800", "\\\ud800", "😀", "\u0000", '"\\'];
+    const answers = await Promise.all(tags.map((tag) => client.chat({ ...HI, tag })));
+    expect(answers).toHaveLength(tags.length);
+    for (const priority of [Infinity, -Infinity, Number.NaN]) {
+      await expect(client.chat({ ...HI, priority })).rejects.toThrow("priority must be a finite number");
+    }
+    await expectNothingHeld(governor);
+  });
+
   test("an uncontended admission is one script, and a call no more than two", async () => {
     const server = await ownServer();
     const upstream = await provider();

@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { Redis } from "ioredis";
 import { findOrInstall, type WantedBinaries } from "./binaries.js";
 import { endProcess, eventually, freePorts, isRunning, signalTo, startServer } from "./processes.js";
@@ -15,6 +16,8 @@ const REDIS: WantedBinaries = {
 };
 
 const HOST = "127.0.0.1";
+const MOST_TRIES = 40;
+const TRY_AGAIN_MS = 250;
 
 /** Databases of a private server; tests that need one for themselves take a number of their own. */
 export const DATABASES = 64;
@@ -148,6 +151,18 @@ async function startOn(binary: string, port: number, options: RedisOptions): Pro
     return child.pid ?? 0;
   }
 
+  /** While it was away, a connection of somebody else may have been given its port; such go soon. */
+  async function launchAgain(): Promise<number> {
+    for (let tries = 1; ; tries += 1) {
+      try {
+        return await launch();
+      } catch (error) {
+        if (tries === MOST_TRIES || !/already in use/.test(String(error))) throw error;
+        await sleep(TRY_AGAIN_MS);
+      }
+    }
+  }
+
   let pid: number;
   try {
     pid = await launch();
@@ -170,11 +185,11 @@ async function startOn(binary: string, port: number, options: RedisOptions): Pro
     kill: () => endProcess(pid),
     async start() {
       if (isRunning(pid)) throw new Error(`the server runs already (pid ${pid})`);
-      pid = await launch();
+      pid = await launchAgain();
     },
     async restart() {
       await endProcess(pid);
-      pid = await launch();
+      pid = await launchAgain();
     },
     async stop() {
       await endProcess(pid);

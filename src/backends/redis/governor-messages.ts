@@ -46,7 +46,15 @@ function limitsIdOf({ global, sources }: ScopeSetup): string {
 
 export function setupText(setup: ScopeSetup): string {
   const sources = setup.sources.map((source) => Object.fromEntries(RULE_FIELDS.map((field) => [field, source[field]])));
-  return JSON.stringify({ ...setup, sources, limitsId: limitsIdOf(setup) }, withoutNothing);
+  return wellFormed(JSON.stringify({ ...setup, sources, limitsId: limitsIdOf(setup) }, withoutNothing));
+}
+
+/** Half of a character that was cut apart, escaped; what stands before it is no backslash of another escape. */
+const LONE_HALF = /(?<!\\)((?:\\\\)*)\\ud[89a-f][0-9a-f]{2}/g;
+
+/** Redis' reader of JSON refuses a text with half a character, and with it the whole tick, of which other calls are part. */
+function wellFormed(json: string): string {
+  return json.includes("\\ud") ? json.replace(LONE_HALF, "$1\ufffd") : json;
 }
 
 export function batchText({ worker, seed, settles, verdicts, renew, wants }: TickBatch): string {
@@ -60,7 +68,7 @@ export function batchText({ worker, seed, settles, verdicts, renew, wants }: Tic
     wants: wants.map((want) => sentWant(want, candidates)),
     candidates,
   };
-  return JSON.stringify(sent, withoutNothing);
+  return wellFormed(JSON.stringify(sent, withoutNothing));
 }
 
 type SentSettle = SentBatch["settles"][number];
