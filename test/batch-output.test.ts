@@ -1,4 +1,13 @@
-import { chmodSync, existsSync, linkSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  symlinkSync,
+} from "node:fs";
 import { hostname } from "node:os";
 import { beforeEach, describe, expect, it } from "vitest";
 import type { Finished } from "./cli-harness.js";
@@ -58,6 +67,22 @@ describe("outputs that can't be written", () => {
     bench.workspace.write("notes.txt", "my notes");
     expectRefused(await into("notes.txt"), /has content already/);
     expect(readFileSync(bench.workspace.path("notes.txt"), "utf8")).toBe("my notes");
+  });
+});
+
+describe("an output that somebody takes away while answers are written", () => {
+  it("ends the run: no more is paid for a file that nobody will find", async () => {
+    bench.workspace.write("in.jsonl", questionLines(200));
+    bench.provider.change({ latency: { ttftMedianMs: 200 } });
+    const run = bench.startBatch(["--json", "--concurrency", "2"]);
+    await bench.arrived(6);
+    renameSync(bench.workspace.path("out.jsonl"), bench.workspace.path("mine.jsonl"));
+    const ended = await run.finished;
+    expect(ended.code, ended.stderr).toBe(3);
+    const { stop, done } = summaryOf(ended);
+    expect(stop).toMatchObject({ kind: "write_failed" });
+    expect(stop.reason).toMatch(/out\.jsonl was removed, moved or replaced during the run, and its answers with it/);
+    expect(done).toBeLessThan(200);
   });
 });
 

@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
@@ -75,6 +75,28 @@ describe("results in completion order", () => {
     await file.sync();
     await file.close();
     expect(readFileSync(path, "utf8")).toBe("old\nnew\n");
+  });
+});
+
+describe("a file of results that somebody touches", () => {
+  it.each([
+    ["removed", (path: string) => rmSync(path)],
+    ["moved", (path: string) => renameSync(path, `${path}.old`)],
+    [
+      "replaced",
+      (path: string) => {
+        renameSync(path, `${path}.old`);
+        writeFileSync(path, "mine\n");
+      },
+    ],
+  ])("is told to be gone when it was %s", async (_, touch) => {
+    const path = join(dir, `touched-${_}`);
+    const file = await openAppendFile(path);
+    await file.append(Buffer.from("a\n"));
+    await file.sync();
+    touch(path);
+    await expect(file.sync()).rejects.toThrow(`${path} was removed, moved or replaced during the run`);
+    await file.close();
   });
 });
 

@@ -1,4 +1,5 @@
-import { open } from "node:fs/promises";
+import type { BigIntStats } from "node:fs";
+import { open, stat } from "node:fs/promises";
 import type { CancelTimer, Runtime } from "../ports/runtime.js";
 
 /** What the writer needs of a file; tests put a full disk here. */
@@ -11,8 +12,8 @@ export interface AppendFile {
 
 export async function openAppendFile(path: string): Promise<AppendFile> {
   const handle = await open(path, "a");
-  const stats = await handle.stat();
-  let size = stats.size;
+  const stats = await handle.stat({ bigint: true });
+  let size = Number(stats.size);
   return {
     async append(bytes) {
       try {
@@ -26,10 +27,22 @@ export async function openAppendFile(path: string): Promise<AppendFile> {
         throw error;
       }
     },
-    // A device has nothing to sync and says so.
-    sync: () => (stats.isFile() ? handle.sync() : Promise.resolve()),
+    async sync() {
+      // A device has nothing to sync and says so.
+      if (!stats.isFile()) return;
+      await handle.sync();
+      if (!(await isStillThere(path, stats))) {
+        throw new Error(`${path} was removed, moved or replaced during the run, and its answers with it`);
+      }
+    },
     close: () => handle.close(),
   };
+}
+
+/** Whoever removes a file that is being written sees nothing of it: what is written on is lost with the last handle. */
+async function isStillThere(path: string, { dev, ino }: BigIntStats): Promise<boolean> {
+  const now = await stat(path, { bigint: true }).catch(() => null);
+  return now !== null && now.dev === dev && now.ino === ino;
 }
 
 /** Where finished lines go. */
