@@ -89,7 +89,7 @@ describe("a run that stops while its calls wait for a permit", () => {
       const run = await simulateBatch({ seed, lines: LINES, concurrency: 8, giveUpAfterMs, script: down });
       expect(run.stop).toEqual({
         kind: "no_success",
-        reason: "No line succeeded for 5 min. The last reason: s_1: 503",
+        reason: "No line succeeded for 5 min. The last reason: s_1: 503.",
       });
       expect(run.out.length).toBeGreaterThan(0);
       expect(run.out.filter(({ error }) => error !== null)).toEqual([]);
