@@ -23,6 +23,9 @@ function judge(entries: LedgerEntry[], changes: Partial<LimitEvidence> = {}, lim
   });
 }
 
+const RESTARTED = { restarts: [T0 + 1_000] };
+const ONE_AT_ONCE = { maxConcurrency: 1 };
+
 describe("limits", () => {
   const spread = (count: number, everyMs: number) =>
     Array.from({ length: count }, (_, n) => entry(`r${n}`, n * everyMs, n * everyMs + 5));
@@ -68,6 +71,13 @@ describe("limits", () => {
     const two = [entry("long", 0, 9_000), entry("next", 4_000, 5_000)];
     expect(judge(two, { restarts: [T0 + 1_000] }, { maxConcurrency: 1 }).slots.violations).toBe(0);
     expect(judge(two, { restarts: [T0 + 4_500] }, { maxConcurrency: 1 }).slots.violations).toBe(1);
+  });
+
+  test("so is what the old Redis gave at its end; what the new one gives counts", () => {
+    const oldOneFrom = (ms: number) =>
+      judge([entry("old", ms, 9_000), entry("new", 5_000, 6_000)], RESTARTED, ONE_AT_ONCE);
+    expect(oldOneFrom(1_300).slots.violations).toBe(0);
+    expect(oldOneFrom(2_500).slots.violations).toBe(1);
   });
 
   test("two probes at once are found", () => {

@@ -36,11 +36,15 @@ export interface LimitEvidence {
 /** From here on what was permitted before is in nobody's books: of one process, or of all. */
 interface Loss {
   readonly atMs: number;
+  /** Permits told until then were lost with it. */
+  readonly grantedUntilMs: number;
   readonly pid: number | null;
 }
 
 /** Of a freeze its renewals are known to a third of the TTL, and told a little late. */
 const RENEWAL_LAG_MS = 250;
+/** A restart is told before it happens: what the old Redis gave until its end reaches its process a little later. */
+const RESTART_LAG_MS = 1_000;
 /** Short windows, so that a pace that is wrong shows in a short run too; a send may be this late on a loaded machine. */
 const PACE_WINDOW_MS = 10_000;
 const PACE_LAG_MS = 1_000;
@@ -112,9 +116,9 @@ export class LimitsJudge {
   #asHeld<T extends Readonly<LedgerEntry>>(entry: T): T {
     const grant = this.evidence.grants.get(entry.requestId ?? "");
     const endMs = entry.endedAtMs ?? Number.POSITIVE_INFINITY;
-    const lost = this.#losses.filter(({ atMs, pid }) => {
+    const lost = this.#losses.filter(({ atMs, pid, grantedUntilMs }) => {
       const isHis = pid === null || pid === grant?.pid;
-      return isHis && atMs < endMs && (grant?.atMs ?? entry.arrivedAtMs) <= atMs;
+      return isHis && atMs < endMs && (grant?.atMs ?? entry.arrivedAtMs) <= grantedUntilMs;
     });
     if (lost.length === 0) return entry;
     const endedAtMs = Math.max(entry.arrivedAtMs, Math.min(...lost.map(({ atMs }) => atMs)));
@@ -166,9 +170,9 @@ function lossesOf({ lives, restarts, leaseTtlMs }: LimitEvidence): Loss[] {
   const frozen = lives.flatMap(({ pid, frozen: freezes }) =>
     freezes
       .filter(({ fromMs, toMs }) => toMs - fromMs > lostAfterMs)
-      .map(({ fromMs }) => ({ atMs: fromMs + lostAfterMs, pid })),
+      .map(({ fromMs }) => ({ atMs: fromMs + lostAfterMs, grantedUntilMs: fromMs + lostAfterMs, pid })),
   );
-  return [...frozen, ...restarts.map((atMs) => ({ atMs, pid: null }))];
+  return [...frozen, ...restarts.map((atMs) => ({ atMs, grantedUntilMs: atMs + RESTART_LAG_MS, pid: null }))];
 }
 
 function stretchesOf<T extends { readonly arrivedAtMs: number }>(
