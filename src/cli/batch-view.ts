@@ -213,8 +213,7 @@ function nextStep({ exitCode, stop }: BatchSummary): string {
   return stop?.kind === "all_sources_dead" ? `${CORRECT_SOURCES} Run ${again}` : `Run ${again}`;
 }
 
-/** Why it ended, what the sources have to do with it, and what to do next. */
-/** Why a run ended before its lines did, and what to do; none when it did not. */
+/** Why it ended before its lines did, what the sources have to do with it, and what to do next; none when it did not. */
 export function stopLines(summary: BatchSummary, resumable: boolean): string[] {
   if (summary.stop === null) return [];
   const reason = printable(summary.stop.reason);
