@@ -1981,7 +1981,7 @@ local usualGap = n.attempts / n.refusals
 return usualGap >= LEAST_GAP and begin(n, c, usualGap, nowMs)
 end
 function ____exports.tellOfNoise(known, other, c, nowMs)
-if known.usualGap >= RARE_GAP and other.usualGap == 0 and c.wMax > 0 then
+if known.usualGap >= RARE_GAP and other.usualGap == 0 and other.fullLevel > 0 then
 begin(other, c, known.usualGap, nowMs)
 end
 end

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { NO_LIMITS } from "../source.js";
 import type { RateLimitDimension } from "../upstream-limits.js";
-import { cutFor, newPacer, notePacedGrant, type PacerRecord, pacedRate, pacedWindow } from "./pacer.js";
+import { cutFor, cutForHang, newPacer, notePacedGrant, type PacerRecord, pacedRate, pacedWindow } from "./pacer.js";
 
 const ATTEMPT_MS = 100;
 const KNOWN_MS = 10_000;
@@ -74,6 +74,15 @@ describe("refusals that no rate causes", () => {
       expect(pacedRate(source.p, NO_LIMITS, source.nowMs)).toBeGreaterThan(48);
       expect(pacedWindow(source.p, limits, source.nowMs)).toBeGreaterThanOrEqual(9);
     }
+  });
+
+  test("leave a window alone that no refusal has cut", () => {
+    const source = busySource();
+    const limits = { ...NO_LIMITS, maxConcurrency: 10 };
+    cutForHang(source.p, limits, { startedAtMs: source.nowMs - 20, inflight: 5 }, 0, source.nowMs);
+    const cutTo = source.p.window.wMax;
+    expect(noise(source, 100, 5)).toBe(2);
+    expect(source.p.window.wMax).toBe(cutTo);
   });
 
   test("are forgotten when they stay away for two minutes", () => {

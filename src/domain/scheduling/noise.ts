@@ -118,10 +118,10 @@ function weighRare(n: NoiseRecord, shareOfCurve: number, gap: number): void {
 
 /**
  * The refusals are the same for the other controller, told while they are rare: where a limit refuses many, one controller
- * that takes them for noise must not make the other give in as well.
+ * that takes them for noise must not make the other give in as well. What hangs or headers alone have cut stays cut.
  */
 export function tellOfNoise(known: NoiseRecord, other: NoiseRecord, c: CubicRecord, nowMs: number): void {
-  if (known.usualGap >= RARE_GAP && other.usualGap === 0 && c.wMax > 0) begin(other, c, known.usualGap, nowMs);
+  if (known.usualGap >= RARE_GAP && other.usualGap === 0 && other.fullLevel > 0) begin(other, c, known.usualGap, nowMs);
 }
 
 function begin(n: NoiseRecord, c: CubicRecord, usualGap: number, nowMs: number): true {
