@@ -80,7 +80,7 @@ function cacheLines({ backend, ttlMs, maxBytes, namespace, salt, coalesce }: Che
 
 function embeddingLine({ batchSize, expectedDim, normalize, concurrency }: EmbeddingConfig): string {
   const width = expectedDim === undefined ? "any width" : `width ${formatCount(expectedDim)}`;
-  const atOnce = `${formatCount(concurrency)} ${concurrency === 1 ? "batch" : "batches"} of a call at once`;
+  const atOnce = `${plural(concurrency, "batch", "batches")} of a call at once`;
   return `  embeddings: ${plural(batchSize, "text")} a request, ${atOnce}, ${width}${normalize ? ", scaled to length 1" : ""}`;
 }
 

@@ -1,4 +1,5 @@
 import type { ChatRequest, ChatResponse } from "../domain/chat.js";
+import { countOf } from "../domain/count-of.js";
 import type { StructuredCall, StructuredOptions, StructuredReply } from "../domain/structured.js";
 import { PolyGatewayError, RequestRejectedError, ResultInvalidError, type SourceReasonDetail } from "../errors.js";
 import type { GovernEnvironment } from "../governance/call.js";
@@ -103,7 +104,7 @@ function nextAsk(
 }
 
 function lastWord(error: ResultInvalidError, asks: number, spent: Spent, cause?: RequestRejectedError): unknown {
-  const times = asks === 1 ? "1 ask" : `${asks} asks`;
+  const times = countOf(asks, "ask");
   const why = cause === undefined ? "" : `; more tokens were refused: ${cause.message}`;
   return retold(error, `${error.message} (after ${times}${why})`, asks, spent, cause);
 }

@@ -1,3 +1,4 @@
+import { countOf } from "../../domain/count-of.js";
 import { PolyGatewayError, RequestRejectedError, SourceDeadError, TransientError } from "../../errors.js";
 import { composeMessage } from "../body-digest.js";
 import type { HttpFailure } from "../http.js";
@@ -11,7 +12,7 @@ const BYTE_ORDER_MARK = 0xfeff;
 
 function received({ assembler }: FailureInput): string {
   const { deltas } = assembler;
-  return deltas === 0 ? "" : ` after ${deltas} ${deltas === 1 ? "chunk" : "chunks"}`;
+  return deltas === 0 ? "" : ` after ${countOf(deltas, "chunk")}`;
 }
 
 export function cutStream(input: FailureInput): TransientError {
