@@ -36,6 +36,8 @@ export type ErrorCode =
   | "bad_vector"
   | "dimension_mismatch"
   | "batch_too_large"
+  | "bad_archive"
+  | "bad_layout"
   | "source_not_configured"
   | "config"
   | UnavailableReason;

@@ -1,5 +1,6 @@
 import type { ChatCompletion, ChatEvent, ChatRequest } from "../domain/chat.js";
 import type { EmbeddingCompletion } from "../domain/embedding.js";
+import type { OcrHealth, OcrImage, OcrLayoutCompletion, OcrTextCompletion } from "../domain/ocr.js";
 import type { SourceConfig } from "../domain/source.js";
 import type { PartialReply } from "../errors.js";
 import type { Runtime } from "./runtime.js";
@@ -88,5 +89,32 @@ export interface EmbeddingAttempt {
  */
 export interface EmbeddingTransport {
   embed(attempt: EmbeddingAttempt): Promise<EmbeddingCompletion>;
+  close(): Promise<void>;
+}
+
+export interface OcrAttempt {
+  readonly source: SourceConfig;
+  readonly image: OcrImage;
+  readonly context: AttemptContext;
+}
+
+/** What a look at a source's health needs. */
+export interface OcrHealthCheck {
+  readonly source: SourceConfig;
+  readonly runtime: Runtime;
+  /** Longest wait, in ms. */
+  readonly timeoutMs: number;
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * Sends one picture or document to be read. Rejects like a ChatTransport; an answer of a healthy service that can't be
+ * used (empty, a broken archive, an error told as text) is a ResultInvalidError. No box leaves it that isn't within its page.
+ */
+export interface OcrTransport {
+  recognizeText(attempt: OcrAttempt): Promise<OcrTextCompletion>;
+  parseLayout(attempt: OcrAttempt): Promise<OcrLayoutCompletion>;
+  /** Never rejects. */
+  checkHealth(check: OcrHealthCheck): Promise<OcrHealth>;
   close(): Promise<void>;
 }

@@ -22,7 +22,9 @@ export interface HttpRequest {
   readonly path: string;
   /** Name, value, name, value… */
   readonly headers: string[];
-  readonly body: string;
+  readonly body: string | Buffer | null;
+  /** Default `POST`. */
+  readonly method?: "GET" | "POST";
   /** Cap on the decoded bytes of a compressed answer. */
   readonly maxDecodedBytes: number;
 }
@@ -292,7 +294,7 @@ export function createHttpClient(proxyEnv: ProxyEnvironment = {}): HttpClient {
         observer.onFailure({ code: "network", message: "the transport is closed" });
         return exchange;
       }
-      const { origin, path, headers, body } = request;
+      const { origin, path, headers, body, method = "POST" } = request;
       let connections: Connections;
       try {
         connections = connectionsTo(origin);
@@ -301,7 +303,7 @@ export function createHttpClient(proxyEnv: ProxyEnvironment = {}): HttpClient {
         observer.onFailure({ code: "network", message: UNUSABLE_PROXY });
         return exchange;
       }
-      const options = { origin, path, method: "POST", headers, body, headersTimeout: 0, bodyTimeout: 0 } as const;
+      const options = { origin, path, method, headers, body, headersTimeout: 0, bodyTimeout: 0 } as const;
       connections.dispatch(options, exchange);
       return exchange;
     },

@@ -14,6 +14,7 @@ import type { Redact } from "../redact.js";
 import { type HeaderLookup, parseRetryAfterMs } from "../retry-after.js";
 import * as rules from "./classify-rules.js";
 import { type Fault, readFault } from "./fault.js";
+import { shownName } from "./judge.js";
 import { limitedBy } from "./limited-by.js";
 import { profileCode, resetMomentMs } from "./profile-errors.js";
 
@@ -271,6 +272,7 @@ export function errorOf(
   source: SourceConfig,
   redact: Redact,
   partial?: PartialReply,
+  operation?: string,
 ): PolyGatewayError {
   const { code, rateLimited, retryAfterMs } = verdict;
   const text = redact(refusal.text);
@@ -287,7 +289,7 @@ export function errorOf(
     ...(Object.keys(verdict.details).length === 0 ? {} : { details: redactDetails(verdict.details, redact) }),
     ...(partial === undefined ? {} : { partial }),
   };
-  const message = composeMessage(source.name, label, refusal.statusCode, digest);
+  const message = composeMessage(shownName({ sourceName: source.name, operation }), label, refusal.statusCode, digest);
   const retry = retryAfterMs === null ? {} : { retryAfterMs };
   if (DEAD_CODES.has(code)) return new SourceDeadError(message, { ...options, ...(code === "quota" ? retry : {}) });
   if (TRANSIENT_CODES.has(code)) return new TransientError(message, { ...options, ...retry, rateLimited });

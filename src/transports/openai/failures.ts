@@ -3,7 +3,7 @@ import { PolyGatewayError, RequestRejectedError, SourceDeadError, TransientError
 import { composeMessage } from "../body-digest.js";
 import type { HttpFailure } from "../http.js";
 import type { WatchdogTimer } from "../watchdog.js";
-import { type FailureInput, transientEnd } from "./judge.js";
+import { type FailureInput, shownName, transientEnd } from "./judge.js";
 import { looksCut } from "./looks-cut.js";
 
 /** The errors of an answer that never became one: cut, late, broken on the wire, or no answer at all. */
@@ -42,7 +42,7 @@ export function htmlPage(input: FailureInput, chunk: Buffer): SourceDeadError {
   const page = redact(chunk.toString("utf8"));
   const title = /<title[^>]{0,80}>([^<]{0,200})</i.exec(page.slice(0, 4_096))?.[1]?.trim();
   const what = `${statusCode} with an HTML page instead of an answer: a wrong BASE_URL, or a portal in between`;
-  return new SourceDeadError(composeMessage(sourceName, "model or endpoint not found", what), {
+  return new SourceDeadError(composeMessage(shownName(input), "model or endpoint not found", what), {
     code: "endpoint_not_found",
     sourceName,
     statusCode,
@@ -54,10 +54,10 @@ export function brokenConnection(input: FailureInput, { code, message, cause }: 
   const { sourceName, statusCode, redact, assembler } = input;
   const what = redact(message);
   if (code === "refused") {
-    return new RequestRejectedError(composeMessage(sourceName, "request rejected", what), { sourceName });
+    return new RequestRejectedError(composeMessage(shownName(input), "request rejected", what), { sourceName });
   }
   const partial = assembler.partial();
-  return new TransientError(composeMessage(sourceName, "transient failure", `${what}${received(input)}`), {
+  return new TransientError(composeMessage(shownName(input), "transient failure", `${what}${received(input)}`), {
     code,
     sourceName,
     ...(statusCode === 0 ? {} : { statusCode }),
@@ -89,7 +89,7 @@ export function unreadable(input: FailureInput, error: unknown): PolyGatewayErro
   if (PolyGatewayError.isInstance(error)) return error;
   const { sourceName, statusCode, redact } = input;
   const what = `the answer can't be read: ${redact(error instanceof Error ? error.message : String(error))}`;
-  return new TransientError(composeMessage(sourceName, "transient failure", what), {
+  return new TransientError(composeMessage(shownName(input), "transient failure", what), {
     code: "malformed",
     sourceName,
     statusCode,

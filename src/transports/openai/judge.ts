@@ -7,6 +7,7 @@ import {
   ResultInvalidError,
   TransientError,
 } from "../../errors.js";
+import { composeMessage } from "../body-digest.js";
 import type { ChatAssembler } from "./assemble.js";
 import { finishFailure } from "./finish-reason.js";
 
@@ -24,6 +25,8 @@ export interface FailureInput {
   /** What had arrived of it. */
   readonly assembler: Pick<ChatAssembler, "deltas" | "hasChoices" | "partial">;
   readonly sourceName: string;
+  /** Stands before the label of an error, where one source serves several kinds of call (spec 02, OCR). */
+  readonly operation?: string | undefined;
   readonly statusCode: number;
   readonly redact: (text: string) => string;
 }
@@ -54,8 +57,13 @@ function options(input: FailureInput, code: ErrorCode) {
   };
 }
 
+/** How an error calls the source. */
+export function shownName({ sourceName, operation }: Pick<FailureInput, "sourceName" | "operation">): string {
+  return operation === undefined ? sourceName : `${sourceName} ${operation}`;
+}
+
 export function transientEnd(input: FailureInput, code: ErrorCode, what: string): TransientError {
-  return new TransientError(`${input.sourceName} transient failure: ${what}`, options(input, code));
+  return new TransientError(composeMessage(shownName(input), "transient failure", what), options(input, code));
 }
 
 function truncated(input: JudgeInput, what: string): ResultInvalidError {

@@ -15,20 +15,22 @@ export interface RefusedSend {
   readonly ownFields?: readonly string[] | undefined;
   /** What had arrived before. */
   readonly partial?: PartialReply | undefined;
+  /** Stands before the label of the error. */
+  readonly operation?: string | undefined;
   /** What this kind of call reads besides in a refusal. */
   readonly refine?: (verdict: Verdict, refusal: Refusal) => Verdict;
 }
 
 /** The typed error of a refusal; what can be mended is remembered for the source, so that the next attempt does it. */
 export function refusalError(refusal: Refusal, send: RefusedSend): PolyGatewayError {
-  const { source, context, wire, partial, refine } = send;
+  const { source, context, wire, partial, refine, operation } = send;
   const seen = classify(refusal, source, context.runtime.wallNow());
   // Within an answer that has begun, nothing can be asked again.
   const repair = partial === undefined ? repairOf(seen, refusal, send) : undefined;
   if (repair === undefined) {
     const verdict = refine === undefined ? seen : refine(seen, refusal);
-    return errorOf(verdict, refusal, source, wire.redact, partial);
+    return errorOf(verdict, refusal, source, wire.redact, partial, operation);
   }
   const details = { ...seen.details, ...repair };
-  return errorOf({ ...seen, code: "unsupported_param", details }, refusal, source, wire.redact);
+  return errorOf({ ...seen, code: "unsupported_param", details }, refusal, source, wire.redact, undefined, operation);
 }

@@ -17,7 +17,9 @@ const NO_TEXT: PartialReply = { content: "", thinking: "", toolCalls: [], usage:
 
 /** A whole 2xx body with what its reader needs to judge it. */
 export interface WholeBody extends FailureInput {
+  /** The body as UTF-8. */
   readonly text: string;
+  readonly bytes: Buffer;
   /** From the send to the last byte. */
   readonly latencyMs: number;
   readonly headers: HttpHeaders;
@@ -27,7 +29,15 @@ export interface WholeAnswerSend<T> {
   readonly source: SourceConfig;
   readonly context: AttemptContext;
   readonly wire: SourceWire;
-  readonly body: string;
+  readonly body: string | Buffer | null;
+  /** Default `POST`. */
+  readonly method?: "GET" | "POST";
+  /** Stands before the label of an error. */
+  readonly operation?: string | undefined;
+  /** The answer is no text: whatever its first bytes look like, it is read to its end. */
+  readonly isBinary?: boolean;
+  /** Longest time for this send, in ms. Default: TIMEOUT_S of the source. */
+  readonly timeoutMs?: number;
   /** Cap on the decoded bytes of an answer. */
   readonly maxBytes: number;
   /** Makes the result of a 2xx body, or throws the typed error that it is. */
@@ -55,12 +65,12 @@ export class WholeAnswerExchange<T> implements HttpObserver {
     this.#send = send;
     this.#resolve = resolve;
     this.#reject = reject;
-    const limits = { totalMs: send.source.timeoutMs, ttftMs: 0, interTokenMs: 0 };
+    const limits = { totalMs: send.timeoutMs ?? send.source.timeoutMs, ttftMs: 0, interTokenMs: 0 };
     this.#watchdog = new Watchdog(send.context.runtime, limits, (timer, limitMs) => this.#onExpired(timer, limitMs));
   }
 
   start(http: HttpClient): void {
-    const { context, wire, body, maxBytes } = this.#send;
+    const { context, wire, body, method = "POST", maxBytes } = this.#send;
     this.#watchdog.start(false);
     this.#stopListening = context.onAbort((reason) => this.#end(() => this.#reject(reason)));
     if (this.#phase === "over") {
@@ -69,7 +79,7 @@ export class WholeAnswerExchange<T> implements HttpObserver {
     }
     const { origin, path } = wire;
     const headers = headersOf(wire, context.callId);
-    const exchange = http.send({ origin, path, headers, body, maxDecodedBytes: maxBytes }, this);
+    const exchange = http.send({ origin, path, headers, body, method, maxDecodedBytes: maxBytes }, this);
     this.#exchange = exchange;
     if (this.#isOver()) exchange.abort();
   }
@@ -120,7 +130,7 @@ export class WholeAnswerExchange<T> implements HttpObserver {
 
   /** Blank lines before the answer are skipped; whatever else is no web page is read to its end. */
   #decide(chunk: Buffer): void {
-    const kind = bodyKind(chunk, this.#headers);
+    const kind = this.#send.isBinary === true ? "binary" : bodyKind(chunk, this.#headers);
     if (kind === "blank") return;
     if (kind === "html") {
       this.#fail(htmlPage(this.#failureInput(), chunk));
@@ -141,7 +151,7 @@ export class WholeAnswerExchange<T> implements HttpObserver {
     let result: T;
     try {
       const latencyMs = this.#watchdog.elapsedMs();
-      result = this.#send.read({ ...input, text: this.#kept.text(), latencyMs, headers: this.#headers });
+      result = this.#send.read(wholeBody(input, this.#kept.bytes(), latencyMs, this.#headers));
     } catch (error) {
       this.#fail(unreadable(input, error));
       return;
@@ -188,12 +198,28 @@ export class WholeAnswerExchange<T> implements HttpObserver {
   }
 
   #failureInput(): FailureInput {
-    const { source, wire } = this.#send;
+    const { source, wire, operation } = this.#send;
     return {
       assembler: NOTHING_YET,
       sourceName: source.name,
+      operation,
       statusCode: this.#statusCode,
       redact: wire.redact,
     };
   }
+}
+
+/** Text is made of the bytes only where it is read: an archive is none. */
+function wholeBody(input: FailureInput, bytes: Buffer, latencyMs: number, headers: HttpHeaders): WholeBody {
+  let text: string | undefined;
+  return {
+    ...input,
+    bytes,
+    get text() {
+      text ??= bytes.toString("utf8");
+      return text;
+    },
+    latencyMs,
+    headers,
+  };
 }
