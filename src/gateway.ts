@@ -13,6 +13,7 @@ import {
   type EnvSettings,
   loadEmbeddingEnv,
   loadEnv,
+  type OcrOverrides,
   type Overrides,
   processEnv,
 } from "./config/env.js";
@@ -66,8 +67,11 @@ export interface FromConfigOptions<ClientOverrides = Overrides> extends DotEnvSo
   readonly overrides?: ClientOverrides;
 }
 
-/** What the makers from the environment and from a file add to what they read. */
-function settingsOf(overrides: Overrides | EmbeddingOverrides | undefined, source: DotEnvSource): EnvSettings {
+/** What the makers of all clients from the environment and from a file add to what they read. */
+export function settingsOf(
+  overrides: Overrides | EmbeddingOverrides | OcrOverrides | undefined,
+  source: DotEnvSource,
+): EnvSettings {
   return { ...source, ...(overrides === undefined ? {} : { overrides }), profiles, profileFor };
 }
 
@@ -247,6 +251,11 @@ export class EmbeddingClient {
   /** What is used, what is broken and who waits, right now; see `GatewayClient.snapshot`. */
   snapshot(): GatewaySnapshot | Promise<GatewaySnapshot> {
     return this.#assembly.snapshot();
+  }
+
+  /** Permits that this process holds; see `GatewayClient.leases`. */
+  leases(): GatewaySnapshot["leases"] {
+    return this.#assembly.leases();
   }
 
   /** Waits for the calls in flight, writes the telemetry and closes the sockets. New calls are refused. */

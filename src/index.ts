@@ -15,6 +15,7 @@ export type {
   EmbeddingOptions,
   GatewayOptions,
   LimitOptions,
+  OcrOptions,
   PricingSource,
   ProfileOptions,
   ProxyEnv,
@@ -40,6 +41,25 @@ export type {
   ToolCall,
 } from "./domain/chat.js";
 export type { EmbeddedBatch, EmbeddingCompletion, EmbedOptions, EmbedResult, Vector } from "./domain/embedding.js";
+export {
+  type OcrBox,
+  type OcrCallOptions,
+  type OcrElement,
+  type OcrElementType,
+  type OcrHealth,
+  type OcrImage,
+  type OcrInput,
+  type OcrLayout,
+  type OcrLayoutCompletion,
+  type OcrLayoutResult,
+  type OcrPage,
+  type OcrReaderName,
+  type OcrResultFacts,
+  type OcrTextCompletion,
+  type OcrTextResult,
+  type OcrTransportName,
+  toPixels,
+} from "./domain/ocr.js";
 export type {
   AuthDialect,
   ErrorRule,
@@ -77,6 +97,7 @@ export {
   TransientError,
   type UnavailableReason,
 } from "./errors.js";
+export { OcrClient } from "./gateway/ocr-client.js";
 export {
   EmbeddingClient,
   type FromConfigOptions,
@@ -113,6 +134,9 @@ export type {
   ChatTransport,
   EmbeddingAttempt,
   EmbeddingTransport,
+  OcrAttempt,
+  OcrHealthCheck,
+  OcrTransport,
 } from "./ports/transport.js";
 export type { AnswerIssue } from "./structured/issues.js";
 export { JsonlRecorder } from "./telemetry/jsonl.js";

@@ -31,17 +31,19 @@ export const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   telemetry: [...INNER, "backends", "regular-file"],
   config: [...INNER, "regular-file"],
   structured: INNER,
+  // Pages of documents, and what people look at.
+  documents: INNER,
   // Files for people beside the telemetry, with its knowledge of processes.
   status: [...INNER, "governance", "telemetry", "regular-file"],
   clients: LOWER,
   // The composition root in two files: what all clients share, and the clients themselves.
   assembly: [...LOWER, "clients"],
   gateway: [...LOWER, "clients", "assembly"],
-  batch: [...LOWER, "clients", "gateway"],
+  batch: [...LOWER, "clients", "gateway", "documents"],
   testing: [...INNER, "backends"],
   simulation: [...LOWER, "clients", "gateway", "testing"],
   index: [...LOWER, "clients", "gateway", "batch"],
-  cli: [...LOWER, "clients", "gateway", "batch", "testing"],
+  cli: [...LOWER, "clients", "gateway", "batch", "documents", "testing"],
 };
 
 /** Folders inside a layer that are one of their own: `polygateway/testing` must not bring the client with it. */
@@ -67,6 +69,7 @@ export const PACKAGE_HOMES: Readonly<Record<string, string>> = {
   yaml: "config",
   jsonrepair: "structured",
   "@cfworker/json-schema": "structured",
+  "@hyzyla/pdfium": "documents",
 };
 
 /** `object.member` or a bare name → where it may stand (path prefixes). */

@@ -22,6 +22,7 @@ import type { ChatRequest } from "../domain/chat.js";
 import { RequestRejectedError } from "../errors.js";
 import { sampleResponse } from "../testing/sample-answers.js";
 import { runBatch } from "./engine.js";
+import { type ChatLineClient, chatLines } from "./kinds/chat.js";
 import type { BatchClient, BatchOptions, BatchProgress, BatchSnapshot } from "./types.js";
 
 const root = mkdtempSync(join(tmpdir(), "pgw-batch-"));
@@ -44,12 +45,11 @@ interface FakeClient extends BatchClient {
 
 function fakeClient(answer: (request: ChatRequest) => void | Promise<void> = () => {}): FakeClient {
   const sent: ChatRequest[] = [];
-  return {
+  const client: ChatLineClient = {
     scope: "LLM",
     models: ["m"],
     snapshot: () => snapshot,
     leases: () => ({ live: sent.length }),
-    sent,
     async chat(request) {
       sent.push(request);
       await answer(request);
@@ -61,6 +61,7 @@ function fakeClient(answer: (request: ChatRequest) => void | Promise<void> = () 
       });
     },
   };
+  return { ...chatLines(client, runtime), sent };
 }
 
 const run = (client: BatchClient, options: Partial<BatchOptions> = {}) =>
@@ -225,7 +226,7 @@ describe("inputs", () => {
     writeFileSync(inPath, `${lineOf("a")}{oops\n${lineOf("b")}${lineOf("a")}{"image":"x.png"}\n`);
     const client = fakeClient();
     await expect(run(client)).rejects.toThrow(
-      /3 lines that can't be run; nothing was sent:\n {2}line 2: not valid JSON.*\n {2}line 4: id "a" was used.*\n {2}line 5: OCR lines.*\nFix.*--skip-bad-lines\. That doesn't help against the repeated id: .*Give every line an id/,
+      /3 lines that can't be run; nothing was sent:\n {2}line 2: not valid JSON.*\n {2}line 4: id "a" was used.*\n {2}line 5: an OCR line, but scope LLM is for chat.*\nFix.*--skip-bad-lines\. That doesn't help against the repeated id: .*Give every line an id/,
     );
     expect(client.sent).toHaveLength(0);
     expect(readdirSync(dir)).toEqual(["in.jsonl"]);

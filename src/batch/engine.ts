@@ -1,4 +1,4 @@
-import { createFeed, type ModelRule } from "./feed.js";
+import { createFeed, type LineRule } from "./feed.js";
 import { acquireLock, thisProcess } from "./lock.js";
 import { type BatchLoop, createLoop } from "./loop.js";
 import { type OpenInput, openInput } from "./open-input.js";
@@ -49,7 +49,7 @@ function checkOptions({ concurrency = 1, giveUpAfterMs = 1, inPath, stdin }: Bat
 async function runLocked(places: Places, options: BatchOptions): Promise<BatchSummary> {
   const { runtime, onNote = () => {} } = options;
   const ties = places.outIsDevice ? undefined : readTies(places.tiesPath);
-  const rule = modelRule(options, onNote);
+  const rule = lineRule(options, onNote);
   const input = await openInput(places, options, rule, ties?.input.kind === "file" ? ties.input.bytes : undefined);
   try {
     const out = await prepareOut(places, {
@@ -69,9 +69,11 @@ async function runLocked(places: Places, options: BatchOptions): Promise<BatchSu
   }
 }
 
-function modelRule({ client, strictModel = false }: BatchOptions, onNote: (text: string) => void): ModelRule {
+function lineRule({ client, strictModel = false }: BatchOptions, onNote: (text: string) => void): LineRule {
   let noted = false;
   return {
+    scope: client.scope,
+    kind: client.kind,
     models: client.models,
     strictModel,
     onIgnoredModel(model) {
@@ -88,7 +90,7 @@ function modelRule({ client, strictModel = false }: BatchOptions, onNote: (text:
 async function runPrepared(
   places: Places,
   options: BatchOptions,
-  rule: ModelRule,
+  rule: LineRule,
   input: OpenInput,
   out: PreparedOut,
 ): Promise<BatchSummary> {
@@ -127,7 +129,7 @@ async function runPrepared(
 function assembleLoop(
   file: AppendFile,
   options: BatchOptions,
-  rule: ModelRule,
+  rule: LineRule,
   input: OpenInput,
   out: PreparedOut,
   tally: Tally,

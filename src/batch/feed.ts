@@ -1,10 +1,14 @@
 import { createIdSet, type IdSet } from "./done-set.js";
 import type { LineReader } from "./input.js";
+import { type LineKind, modelOf, withoutModel } from "./kinds/kinds.js";
 import { type BatchLine, type BrokenLine, parseLine, type RawLine } from "./lines.js";
 
 export type FeedLine = BatchLine | BrokenLine;
 
-export interface ModelRule {
+export interface LineRule {
+  readonly scope: string;
+  /** Lines of another kind are broken. */
+  readonly kind: LineKind;
   /** Configured models of the scope. */
   readonly models: readonly string[];
   /** A line with another model is broken; else its model is left out. */
@@ -13,19 +17,27 @@ export interface ModelRule {
   readonly onIgnoredModel: (model: string) => void;
 }
 
-/** Reads a line and settles its model against the configured ones (spec 08). */
-export function readLine(raw: RawLine, rule: ModelRule): FeedLine {
+/** Reads a line, and settles its kind and its model against what the scope has (spec 08). */
+export function readLine(raw: RawLine, rule: LineRule): FeedLine {
   const line = parseLine(raw);
-  if (line.kind === "broken" || line.request.model === undefined) return line;
-  const { model, ...request } = line.request;
-  if (rule.models.includes(model)) return line;
+  if (line.kind === "broken") return line;
+  const { request } = line;
+  if (request.kind !== rule.kind) {
+    const problem = `${KINDS[request.kind]} line, but scope ${rule.scope} is for ${SCOPES[rule.kind]}: name another with --scope`;
+    return { kind: "broken", number: line.number, id: line.id, problem };
+  }
+  const model = modelOf(request);
+  if (model === undefined || rule.models.includes(model)) return line;
   if (!rule.strictModel) {
     rule.onIgnoredModel(model);
-    return { ...line, request };
+    return { ...line, request: withoutModel(request) };
   }
   const problem = `no source has the model ${JSON.stringify(model)} (configured: ${rule.models.join(", ")})`;
   return { kind: "broken", number: line.number, id: line.id, problem };
 }
+
+const KINDS: Readonly<Record<LineKind, string>> = { chat: "a chat", embedding: "an embedding", ocr: "an OCR" };
+const SCOPES: Readonly<Record<LineKind, string>> = { chat: "chat", embedding: "embeddings", ocr: "OCR" };
 
 /** Lines still to be done, lazily. A broken one becomes a failure line. */
 export interface Feed {
@@ -36,7 +48,7 @@ export interface Feed {
   readonly badLines: number;
 }
 
-export interface FeedOptions extends ModelRule {
+export interface FeedOptions extends LineRule {
   readonly done: IdSet;
   readonly skipBadLines: boolean;
   /** No first pass has looked for duplicate ids and counted the broken lines: do it here. */

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import type { ChatRequest } from "../domain/chat.js";
 import { type BatchLine, type BrokenLine, parseLine } from "./lines.js";
 
 const parse = (value: unknown, number = 1) => parseLine({ number, text: JSON.stringify(value) });
@@ -9,21 +10,52 @@ const good = (value: unknown): BatchLine => {
   if (line.kind === "broken") throw new Error(line.problem);
   return line;
 };
+/** The chat request of a line. */
+const requestOf = ({ request }: BatchLine): ChatRequest => {
+  if (request.kind !== "chat") throw new Error(request.kind);
+  return request.request;
+};
+const chatOf = (value: unknown): ChatRequest => requestOf(good(value));
 const problem = (value: unknown): string => (parse(value) as BrokenLine).problem;
 
 describe("forms of a line", () => {
   it("reads the OpenAI Batch form", () => {
     const line = good({ custom_id: "a", method: "POST", url: "/v1/chat/completions", body: { messages, model: "m" } });
-    expect(line).toMatchObject({ id: "a", request: { messages, model: "m" } });
+    expect(line).toMatchObject({ id: "a", request: { kind: "chat", request: { messages, model: "m" } } });
   });
 
   it("reads messages and prompt lines; the rest of the line is the request", () => {
-    expect(good({ id: "b", messages, user: "u", temperature: 0 }).request).toEqual({
+    expect(chatOf({ id: "b", messages, user: "u", temperature: 0 })).toEqual({
       messages,
       sampling: { temperature: 0 },
       extraBody: { user: "u" },
     });
-    expect(good({ prompt: "hi", url: "x", method: "POST" }).request).toEqual({ messages });
+    expect(chatOf({ prompt: "hi", url: "x", method: "POST" })).toEqual({ messages });
+  });
+
+  it("reads embedding lines, by their address or by their input", () => {
+    const line = { kind: "embedding", texts: ["x"], encoding: "float" };
+    expect(good({ url: "/v1/embeddings", body: { input: "x", model: "e" } }).request).toEqual({ ...line, model: "e" });
+    expect(good({ body: { input: ["x"], encoding_format: "base64", dimensions: 8 } }).request).toEqual({
+      ...line,
+      encoding: "base64",
+      dimensions: 8,
+    });
+    expect(good({ id: 1, input: "x" }).request).toEqual(line);
+  });
+
+  it("reads OCR lines: a file, or one page of it, as text or as layout", () => {
+    const line = { kind: "ocr", operation: "ocr_text", image: "a.pdf" };
+    expect(good({ image: "a.pdf" }).request).toEqual(line);
+    expect(good({ image: "a.pdf", page: 3, layout: true, model: "m" }).request).toEqual({
+      ...line,
+      operation: "ocr_layout",
+      page: 3,
+      model: "m",
+    });
+    expect(good({ url: "/v1/ocr/layout", body: { image: "a.pdf" } }).request).toMatchObject({
+      operation: "ocr_layout",
+    });
   });
 
   it("takes custom_id before id, numbers as text, and the physical line number when there is neither", () => {
@@ -36,7 +68,7 @@ describe("forms of a line", () => {
     [[1], /not a JSON object/],
     [{ custom_id: "", messages }, /custom_id must be a text/],
     [{ id: {}, messages }, /id must be a text/],
-    [{ foo: 1 }, /neither body, messages nor prompt/],
+    [{ foo: 1 }, /neither body, messages, prompt, input nor image/],
     [{ prompt: 3 }, /prompt must be a text/],
     [{ messages: "hi" }, /messages must be a list/],
     [{ messages: [] }, /messages is empty/],
@@ -46,10 +78,16 @@ describe("forms of a line", () => {
     [{ body: { messages }, method: "GET" }, /method "GET"/],
     [{ body: { messages }, url: "/v1/responses" }, /"\/v1\/responses" is not supported/],
     [{ body: { messages, model: 5 } }, /model must be a text/],
-    [{ url: "/v1/embeddings", body: { input: "x" } }, /embedding lines are not supported/],
-    [{ body: { input: ["x"] } }, /embedding lines are not supported/],
-    [{ input: "x" }, /embedding lines are not supported/],
-    [{ image: "a.png" }, /OCR lines are not supported/],
+    [{ url: "/v1/embeddings", body: { messages } }, /input must be a text or a list of texts/],
+    [{ body: { input: [1, 2] } }, /tokens are not supported/],
+    [{ input: [] }, /input is empty/],
+    [{ input: ["x", ""] }, /input\[1\] is an empty text/],
+    [{ input: "x", dimensions: 1.5 }, /dimensions must be a whole number/],
+    [{ input: "x", encoding_format: "hex" }, /float or base64/],
+    [{ image: "" }, /image must be the path/],
+    [{ image: "https://example.org/a.png" }, /pictures by address are not fetched/],
+    [{ image: "a.pdf", page: 0 }, /page must be a whole number/],
+    [{ image: "a.pdf", layout: "yes" }, /layout must be true or false/],
   ])("refuses %j with the reason", (value, reason) => {
     expect(problem(value)).toMatch(reason);
   });
@@ -86,7 +124,7 @@ describe("wire fields", () => {
       metadata: { id: 1 },
       id: "kept: a field of the request, not of the line",
     };
-    expect(good({ custom_id: "a", body }).request).toEqual({
+    expect(chatOf({ custom_id: "a", body })).toEqual({
       messages,
       model: "m",
       sampling: {
@@ -110,8 +148,8 @@ describe("wire fields", () => {
   });
 
   it("lets max_completion_tokens win and hands a strange value to the provider as given", () => {
-    expect(good({ messages, max_completion_tokens: 9, max_tokens: 5 }).request.sampling).toEqual({ maxTokens: 9 });
-    expect(good({ messages, temperature: "hot", stop: 5, tools: {} }).request).toEqual({
+    expect(chatOf({ messages, max_completion_tokens: 9, max_tokens: 5 }).sampling).toEqual({ maxTokens: 9 });
+    expect(chatOf({ messages, temperature: "hot", stop: 5, tools: {} })).toEqual({
       messages,
       extraBody: { temperature: "hot", stop: 5, tools: {} },
     });
@@ -119,7 +157,7 @@ describe("wire fields", () => {
 
   it("keeps a field named __proto__ a field", () => {
     const line = parseLine({ number: 1, text: '{"prompt":"x","__proto__":{"polluted":true},"constructor":1}' });
-    const extra = (line as BatchLine).request.extraBody ?? {};
+    const extra = requestOf(line as BatchLine).extraBody ?? {};
     expect(Object.hasOwn(extra, "__proto__")).toBe(true);
     expect(extra.polluted).toBeUndefined();
     expect(extra.constructor).toBe(1);

@@ -1,4 +1,8 @@
-import type { ChatMessage, ChatRequest, Sampling } from "../domain/chat.js";
+import { chatLine } from "./kinds/chat-line.js";
+import { embeddingLine } from "./kinds/embedding-line.js";
+import { type Fields, isFields } from "./kinds/fields.js";
+import type { LineRequest } from "./kinds/kinds.js";
+import { ocrLine } from "./kinds/ocr-line.js";
 
 /** One physical line of IN, or why it could not be taken as text. */
 export type RawLine =
@@ -11,7 +15,7 @@ export interface BatchLine {
   /** 1-based number of the physical line. */
   readonly number: number;
   readonly id: string;
-  readonly request: ChatRequest;
+  readonly request: LineRequest;
   /** Size of the text, for memory bounds. */
   readonly textLength: number;
 }
@@ -25,42 +29,14 @@ export interface BrokenLine {
   readonly problem: string;
 }
 
-type Fields = Readonly<Record<string, unknown>>;
-
 const CHAT_PATH = /\/chat\/completions\/?$/;
 const EMBEDDINGS_PATH = /\/embeddings\/?$/;
+const OCR_PATH = /\/ocr\/(text|layout)\/?$/;
 
 /** What a line without `body` holds besides its request; these names never reach the wire. */
 const ENVELOPE = new Set(["custom_id", "id", "method", "url", "prompt", "image"]);
-/** The engine decides how an answer travels; what the caller gets is always the whole. */
-const IGNORED = new Set(["stream", "stream_options"]);
 
-const isNumber = (value: unknown): boolean => typeof value === "number";
-const isBoolean = (value: unknown): boolean => typeof value === "boolean";
-const isFields = (value: unknown): value is Fields =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
-const isStop = (value: unknown): boolean =>
-  typeof value === "string" || (Array.isArray(value) && value.every((item) => typeof item === "string"));
-
-/** Wire name → our name. A value of another type goes through as an extra field, so that the provider judges it. */
-const SAMPLING: Readonly<Record<string, readonly [keyof Sampling, (value: unknown) => boolean]>> = {
-  temperature: ["temperature", isNumber],
-  top_p: ["topP", isNumber],
-  top_k: ["topK", isNumber],
-  min_p: ["minP", isNumber],
-  max_tokens: ["maxTokens", isNumber],
-  max_completion_tokens: ["maxTokens", isNumber],
-  stop: ["stop", isStop],
-  seed: ["seed", isNumber],
-  presence_penalty: ["presencePenalty", isNumber],
-  frequency_penalty: ["frequencyPenalty", isNumber],
-  logit_bias: ["logitBias", isFields],
-  logprobs: ["logprobs", isBoolean],
-  top_logprobs: ["topLogprobs", isNumber],
-  n: ["n", isNumber],
-};
-
-/** Reads one line of IN (spec 08): OpenAI Batch, `{id?, messages, …}` or `{id?, prompt, …}`. Never throws. */
+/** Reads one line of IN (spec 08): OpenAI Batch, or `{id?, …}` with messages, prompt, input or image. Never throws. */
 export function parseLine(raw: RawLine): BatchLine | BrokenLine {
   const fallbackId = `line-${raw.number}`;
   const broken = (problem: string, id = fallbackId): BrokenLine => ({
@@ -79,9 +55,7 @@ export function parseLine(raw: RawLine): BatchLine | BrokenLine {
   if (!isFields(value)) return broken("not a JSON object");
   const id = readId(value) ?? fallbackId;
   if (typeof id !== "string") return broken(id.problem);
-  const body = readBody(value);
-  if (typeof body === "string") return broken(body, id);
-  const request = toChatRequest(body);
+  const request = readRequest(value);
   if (typeof request === "string") return broken(request, id);
   return { kind: "line", number: raw.number, id, request, textLength: raw.text.length };
 }
@@ -96,82 +70,42 @@ function readId(line: Fields): string | { problem: string } | undefined {
   return { problem: `${name} must be a text that is not empty` };
 }
 
-/** The wire fields of the request with `messages` among them, or the reason why there is none. */
-function readBody(line: Fields): Fields | string {
+/** What the line asks for, or the reason why that can't be told. */
+function readRequest(line: Fields): LineRequest | string {
   if (line.body !== undefined) return readEnvelope(line);
-  const other = otherKind(line);
-  if (other !== undefined) return other;
-  if (line.messages !== undefined) return withoutEnvelope(line);
+  if (line.messages !== undefined) return chatLine(withoutEnvelope(line));
   if (typeof line.prompt === "string") {
-    return { ...withoutEnvelope(line), messages: [{ role: "user", content: line.prompt }] };
+    return chatLine({ ...withoutEnvelope(line), messages: [{ role: "user", content: line.prompt }] });
   }
   if (line.prompt !== undefined) return "prompt must be a text";
-  return "has neither body, messages nor prompt";
+  if (line.input !== undefined) return embeddingLine(line);
+  if (line.image !== undefined) return ocrLine(line);
+  return "has neither body, messages, prompt, input nor image";
 }
 
 function withoutEnvelope(line: Fields): Fields {
   return Object.fromEntries(Object.entries(line).filter(([name]) => !ENVELOPE.has(name)));
 }
 
-function readEnvelope(line: Fields): Fields | string {
+function readEnvelope(line: Fields): LineRequest | string {
   const { body, method, url } = line;
   if (!isFields(body)) return "body must be an object";
-  if (typeof url === "string" && EMBEDDINGS_PATH.test(url)) return EMBEDDING_REFUSED;
-  if (url !== undefined && (typeof url !== "string" || !CHAT_PATH.test(url))) {
-    return `url ${JSON.stringify(url)} is not supported: batch runs /v1/chat/completions`;
-  }
   if (method !== undefined && method !== "POST") return `method ${JSON.stringify(method)} is not supported: use POST`;
-  return otherKind(body) ?? (body.messages === undefined ? "body has no messages" : body);
+  if (url === undefined) return readBody(body);
+  if (typeof url === "string" && CHAT_PATH.test(url)) return chatBody(body);
+  if (typeof url === "string" && EMBEDDINGS_PATH.test(url)) return embeddingLine(body);
+  const ocr = typeof url === "string" ? OCR_PATH.exec(url)?.[1] : undefined;
+  if (ocr !== undefined) return ocrLine({ ...body, layout: ocr === "layout" });
+  return `url ${JSON.stringify(url)} is not supported: batch runs /v1/chat/completions, /v1/embeddings, /v1/ocr/text and /v1/ocr/layout`;
 }
 
-const EMBEDDING_REFUSED = "embedding lines are not supported: batch runs chat lines only";
-
-function otherKind(fields: Fields): string | undefined {
-  if (fields.messages !== undefined) return undefined;
-  if (typeof fields.url === "string" && EMBEDDINGS_PATH.test(fields.url)) return EMBEDDING_REFUSED;
-  if (fields.input !== undefined) return EMBEDDING_REFUSED;
-  if (fields.image !== undefined) return "OCR lines are not supported: batch runs chat lines only";
-  return undefined;
+/** A body without an address says by itself what it is. */
+function readBody(body: Fields): LineRequest | string {
+  if (body.messages === undefined && body.input !== undefined) return embeddingLine(body);
+  if (body.messages === undefined && body.image !== undefined) return ocrLine(body);
+  return chatBody(body);
 }
 
-function toChatRequest(body: Fields): ChatRequest | string {
-  const problem = messagesProblem(body.messages);
-  if (problem !== undefined) return problem;
-  const { model } = body;
-  if (model != null && typeof model !== "string") return "model must be a text";
-  const { sampling, extra } = sortFields(body);
-  return {
-    messages: body.messages as readonly ChatMessage[],
-    ...(model == null || model === "" ? {} : { model }),
-    ...(sampling === undefined ? {} : { sampling }),
-    ...(Array.isArray(body.tools) ? { tools: body.tools } : {}),
-    ...(body.tool_choice == null ? {} : { toolChoice: body.tool_choice }),
-    ...(body.response_format == null ? {} : { responseFormat: body.response_format }),
-    ...(extra === undefined ? {} : { extraBody: extra }),
-  };
-}
-
-function messagesProblem(messages: unknown): string | undefined {
-  if (!Array.isArray(messages)) return "messages must be a list";
-  if (messages.length === 0) return "messages is empty";
-  const wrong = messages.findIndex((message) => !isFields(message) || typeof message.role !== "string");
-  return wrong < 0 ? undefined : `messages[${wrong}] must be an object with a role`;
-}
-
-const NAMED = new Set(["model", "messages", "tool_choice", "response_format"]);
-
-function sortFields(body: Fields): { sampling: Sampling | undefined; extra: Fields | undefined } {
-  const sampling: Record<string, unknown> = {};
-  const extra: [string, unknown][] = [];
-  for (const [name, value] of Object.entries(body)) {
-    if (NAMED.has(name) || IGNORED.has(name) || (name === "tools" && Array.isArray(value))) continue;
-    const known = Object.hasOwn(SAMPLING, name) ? SAMPLING[name] : undefined;
-    if (known === undefined || !known[1](value)) extra.push([name, value]);
-    else if (name !== "max_tokens" || !isNumber(body.max_completion_tokens)) sampling[known[0]] = value;
-  }
-  return {
-    sampling: Object.keys(sampling).length === 0 ? undefined : sampling,
-    // fromEntries defines own properties, so that a field named __proto__ stays a field.
-    extra: extra.length === 0 ? undefined : Object.fromEntries(extra),
-  };
+function chatBody(body: Fields): LineRequest | string {
+  return body.messages === undefined ? "body has no messages" : chatLine(body);
 }

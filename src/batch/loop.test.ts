@@ -5,6 +5,7 @@ import { AllSourcesExhausted, CircuitOpenError, RequestRejectedError, SourceNotC
 import { SimulationKernel } from "../testing/kernel.js";
 import { sampleResponse } from "../testing/sample-answers.js";
 import type { Feed } from "./feed.js";
+import { type ChatLineClient, chatLines } from "./kinds/chat.js";
 import type { BatchLine } from "./lines.js";
 import { type BatchLoop, createLoop } from "./loop.js";
 import { createOrderedSink, createSink } from "./output.js";
@@ -15,7 +16,7 @@ const line = (number: number): BatchLine => ({
   kind: "line",
   number,
   id: `id-${number}`,
-  request: { messages: [{ role: "user", content: `${number}` }] },
+  request: { kind: "chat", request: { messages: [{ role: "user", content: `${number}` }] } },
   textLength: 100,
 });
 const numbered = (count: number) => Array.from({ length: count }, (_, index) => line(index + 1));
@@ -63,7 +64,7 @@ async function play(scenario: Scenario) {
   const sent: string[] = [];
   let mostInFlight = 0;
   let inFlight = 0;
-  const client: BatchClient = {
+  const client: ChatLineClient = {
     scope: "LLM",
     models: ["m"],
     snapshot: () =>
@@ -93,7 +94,7 @@ async function play(scenario: Scenario) {
   const plain = createSink(file, runtime, () => {});
   const tally = createTally({ batchId: "b", skipped: 0, skippedFailed: 0, startedMs: 0 });
   const loop = createLoop({
-    client,
+    client: chatLines(client, runtime),
     runtime,
     feed,
     sink: scenario.ordered ? createOrderedSink(plain) : plain,

@@ -1,9 +1,9 @@
-import type { ChatResponse } from "../domain/chat.js";
 import { GatewayUnavailableError } from "../errors.js";
 import type { CancelTimer, Runtime } from "../ports/runtime.js";
 import { createBell } from "./bell.js";
 import { createEvidence, type LineHistory } from "./evidence.js";
 import type { Feed, FeedLine } from "./feed.js";
+import type { LineAnswer } from "./kinds/kinds.js";
 import { createLineBuffer } from "./line-buffer.js";
 import type { BatchLine } from "./lines.js";
 import type { ResultSink } from "./output.js";
@@ -135,26 +135,22 @@ export function createLoop(options: LoopOptions): BatchLoop {
     const { line } = run;
     const controller = new AbortController();
     controllers.add(controller);
-    let response: ChatResponse;
+    let answer: LineAnswer;
     try {
-      response = await client.chat({
-        ...line.request,
-        sessionId: options.batchId,
-        parentCallId: line.id,
-        signal: controller.signal,
-      });
+      const call = { request: line.request, sessionId: options.batchId, parentCallId: line.id };
+      answer = await client.call(call, controller.signal);
     } catch (error) {
       return cancelled ? undefined : treat(run, error);
     } finally {
       controllers.delete(controller);
     }
-    return succeed(run, response);
+    return succeed(run, answer);
   }
 
-  function succeed(run: LineRun, response: ChatResponse): Promise<void> {
+  function succeed(run: LineRun, answer: LineAnswer): Promise<void> {
     if (evidence.succeeded(run.history, runtime.now())) waiting.endOutage();
-    const text = successLine(run.line.id, response, runtime.wallNow());
-    return write(run.sequence, text, () => tally.answered(response), tally.notWritten);
+    const text = successLine(run.line.id, answer);
+    return write(run.sequence, text, () => tally.answered(answer), tally.notWritten);
   }
 
   async function treat(run: LineRun, error: unknown): Promise<void> {

@@ -1,5 +1,5 @@
 import { createReadStream } from "node:fs";
-import type { ModelRule } from "./feed.js";
+import type { LineRule } from "./feed.js";
 import { type LineReader, peekFirstLine, readFileLines, readLines } from "./input.js";
 import { type Places, unreadableInput } from "./places.js";
 import { type ScanResult, scanInput, stoppedEarly } from "./scan.js";
@@ -18,7 +18,7 @@ export interface OpenInput {
 export async function openInput(
   places: Places,
   options: BatchOptions,
-  rule: ModelRule,
+  rule: LineRule,
   prefixBytes: number | undefined,
 ): Promise<OpenInput> {
   const stopRequested = () => options.drainSignal?.aborted === true || options.abortSignal?.aborted === true;
@@ -32,7 +32,7 @@ export async function openInput(
 
 async function openFile(
   { inPath, skipBadLines = false }: BatchOptions,
-  rule: ModelRule,
+  rule: LineRule,
   prefixBytes: number | undefined,
   stopRequested: () => boolean,
 ): Promise<OpenInput> {

@@ -1,4 +1,4 @@
-import type { ChatResponse } from "../domain/chat.js";
+import type { LineAnswer } from "./kinds/kinds.js";
 import type { BatchProgress, SourceTally } from "./types.js";
 
 /** What the run began with. */
@@ -20,7 +20,7 @@ export interface LiveCounts {
 }
 
 export interface Tally {
-  answered(response: ChatResponse): void;
+  answered(answer: LineAnswer): void;
   failed(): void;
   requeued(): void;
   notWritten(): void;
@@ -46,23 +46,23 @@ export function createTally(base: ProgressBase): Tally {
   /** In which nothing could go on: an estimate from it would be of the outage, not of the work. */
   let awayMs = 0;
 
-  function addToSource(response: ChatResponse): void {
-    const before = bySource.get(response.sourceName) ?? { answers: 0, tokens: 0, cost: 0 };
-    bySource.set(response.sourceName, {
+  function addToSource(answer: LineAnswer): void {
+    const before = bySource.get(answer.sourceName) ?? { answers: 0, tokens: 0, cost: 0 };
+    bySource.set(answer.sourceName, {
       answers: before.answers + 1,
-      tokens: before.tokens + response.usage.totalTokens,
-      cost: before.cost + (response.cost ?? 0),
+      tokens: before.tokens + answer.usage.totalTokens,
+      cost: before.cost + (answer.cost ?? 0),
     });
   }
 
   return {
-    answered(response) {
+    answered(answer) {
       done++;
-      tokens += response.usage.totalTokens;
-      attempts += response.attempts;
-      if (response.cost === null) unpriced++;
-      else cost = (cost ?? 0) + response.cost;
-      addToSource(response);
+      tokens += answer.usage.totalTokens;
+      attempts += answer.attempts;
+      if (answer.cost === null) unpriced++;
+      else cost = (cost ?? 0) + answer.cost;
+      addToSource(answer);
     },
     failed() {
       failures++;

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { AllSourcesExhausted, ResultInvalidError, TransientError } from "../errors.js";
 import { sampleResponse, sampleUsage } from "../testing/sample-answers.js";
+import { chatAnswer } from "./kinds/chat.js";
 import { failureLine, failureOf, successLine } from "./result-line.js";
 
 const response = sampleResponse({
@@ -22,7 +23,7 @@ const response = sampleResponse({
 
 describe("lines of OUT", () => {
   it("hold an OpenAI chat.completion with thinking, tool calls and usage", () => {
-    expect(JSON.parse(successLine("line-1", response, 5_999))).toEqual({
+    expect(JSON.parse(successLine("line-1", chatAnswer(response, 5_999)))).toEqual({
       id: "batch_req_c1",
       custom_id: "line-1",
       response: {
@@ -67,7 +68,7 @@ describe("lines of OUT", () => {
       rawFinishReason: "stop",
     };
     const choices = [{ ...choice, index: 0 } as const, { ...choice, index: 1 } as const];
-    const text = successLine("x", { ...response, choices: choices as never }, 0);
+    const text = successLine("x", chatAnswer({ ...response, choices: choices as never }, 0));
     expect(text).not.toContain("\n");
     expect(JSON.parse(text).response.body.choices.map((c: { index: number }) => c.index)).toEqual([0, 1]);
   });

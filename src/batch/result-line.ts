@@ -1,69 +1,21 @@
-import type { ChatChoice, ChatResponse } from "../domain/chat.js";
-import type { Usage } from "../domain/usage.js";
 import { PolyGatewayError, ResultInvalidError } from "../errors.js";
+import type { LineAnswer } from "./kinds/kinds.js";
 import { LineKillsWorkersError } from "./workers/restarts.js";
 
 /** The OUT line of an answer (spec 08), without the line end. */
-export function successLine(lineId: string, response: ChatResponse, createdAtMs: number): string {
+export function successLine(lineId: string, answer: LineAnswer): string {
   return JSON.stringify({
-    id: `batch_req_${response.callId}`,
+    id: `batch_req_${answer.callId}`,
     custom_id: lineId,
-    response: { status_code: 200, request_id: response.requestId, body: completionBody(response, createdAtMs) },
+    response: { status_code: 200, request_id: answer.requestId, body: answer.body },
     error: null,
     pgw: {
-      source: response.sourceName,
-      attempts: response.attempts,
-      cost: response.cost,
-      latencyMs: Math.round(response.latencyMs),
+      source: answer.sourceName,
+      attempts: answer.attempts,
+      cost: answer.cost,
+      latencyMs: Math.round(answer.latencyMs),
     },
   });
-}
-
-/** An OpenAI `chat.completion`; thinking stands in `reasoning_content`. */
-function completionBody(response: ChatResponse, createdAtMs: number): unknown {
-  const choices = response.choices ?? [{ ...response, index: 0 }];
-  return {
-    id: `chatcmpl-${response.callId}`,
-    object: "chat.completion",
-    created: Math.floor(createdAtMs / 1000),
-    model: response.modelReported ?? response.model,
-    choices: choices.map((choice) => choiceBody(choice, response)),
-    usage: usageBody(response.usage),
-  };
-}
-
-function choiceBody(choice: ChatChoice, response: ChatResponse): unknown {
-  const { content, thinking, toolCalls, finishReason, rawFinishReason } = choice;
-  return {
-    index: choice.index,
-    message: {
-      role: "assistant",
-      content: content === "" && toolCalls.length > 0 ? null : content,
-      ...(thinking === "" ? {} : { reasoning_content: thinking }),
-      ...(response.refusal === undefined || choice.index > 0 ? {} : { refusal: response.refusal }),
-      ...(toolCalls.length === 0 ? {} : { tool_calls: toolCalls.map(toolCallBody) }),
-    },
-    ...(response.logprobs === undefined || choice.index > 0 ? {} : { logprobs: response.logprobs }),
-    finish_reason: finishReason === "unknown" ? rawFinishReason : finishReason,
-  };
-}
-
-function toolCallBody({ id, name, arguments: args }: ChatResponse["toolCalls"][number]): unknown {
-  return { id, type: "function", function: { name, arguments: args } };
-}
-
-function usageBody(usage: Usage): unknown {
-  return {
-    prompt_tokens: usage.promptTokens,
-    completion_tokens: usage.completionTokens,
-    total_tokens: usage.totalTokens,
-    ...(usage.cachedPromptTokens === null
-      ? {}
-      : { prompt_tokens_details: { cached_tokens: usage.cachedPromptTokens } }),
-    ...(usage.reasoningTokens === null
-      ? {}
-      : { completion_tokens_details: { reasoning_tokens: usage.reasoningTokens } }),
-  };
 }
 
 export interface LineFailure {

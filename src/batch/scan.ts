@@ -1,7 +1,7 @@
 import { createHash, type Hash } from "node:crypto";
 import { countOf } from "../domain/count-of.js";
 import { createIdSet } from "./done-set.js";
-import { type ModelRule, readLine } from "./feed.js";
+import { type LineRule, readLine } from "./feed.js";
 import { readFileLines } from "./input.js";
 import { BatchRefusedError } from "./types.js";
 
@@ -15,7 +15,7 @@ export interface ScanResult {
   readonly prefixSha256: string | undefined;
 }
 
-export interface ScanOptions extends ModelRule {
+export interface ScanOptions extends LineRule {
   readonly skipBadLines: boolean;
   /** How long IN was when OUT was begun. */
   readonly prefixBytes: number | undefined;

@@ -1,7 +1,7 @@
-import type { ChatRequest, ChatResponse } from "../domain/chat.js";
 import type { ScopeSnapshot } from "../domain/tick.js";
 import { PolyGatewayError } from "../errors.js";
 import type { Runtime } from "../ports/runtime.js";
+import type { LineAnswer, LineCall, LineKind } from "./kinds/kinds.js";
 
 /** What `GatewayClient.snapshot()` gives: the governor's view plus the calls that wait in this process. */
 export type BatchSnapshot = ScopeSnapshot & {
@@ -27,16 +27,18 @@ export interface BatchWorker {
 }
 
 /**
- * The slice of GatewayClient that a batch needs.
+ * Who makes the calls of a batch: one of src/batch/kinds around a client, or a pool of processes.
  *
- * `chat()` must resolve only after the record of the answering attempt is committed (bounded to 1 s), because an OUT line
+ * `call()` must resolve only after the record of the answering attempt is committed (bounded to 1 s), because an OUT line
  * is appended right after it (spec 05): configure the client with `durability: "sync"` and `journal: "before_send"`.
  */
 export interface BatchClient {
   readonly scope: string;
+  /** The one kind of lines it can make. */
+  readonly kind: LineKind;
   /** Configured models of the enabled sources. */
   readonly models: readonly string[];
-  chat(request: ChatRequest): Promise<ChatResponse>;
+  call(call: LineCall, signal: AbortSignal): Promise<LineAnswer>;
   /** Rejects with GovernanceBackendError while the limits can't be asked. */
   snapshot(): BatchSnapshot | Promise<BatchSnapshot>;
   /** Permits of these calls, as far as is known without asking anybody: none means that nothing sent is under way. */

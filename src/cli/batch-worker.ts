@@ -2,7 +2,7 @@ import { createSystemRuntime } from "../backends/system.js";
 import type { FromWorker, ToWorker, WorkerSetup } from "../batch/workers/messages.js";
 import { createOutbox } from "../batch/workers/outbox.js";
 import { type Serving, serveCalls } from "../batch/workers/serve.js";
-import { type OpenedClient, openClient } from "./client.js";
+import { type OpenedLines, openLines } from "./client.js";
 import { describeFailure, EXIT } from "./failure.js";
 
 /** One worker process of `polygateway batch --workers`: it makes calls that its parent hands it, and ends with it. */
@@ -18,7 +18,7 @@ const outbox = createOutbox<FromWorker>((messages, written) => {
   process.send?.([...messages], undefined, undefined, written);
 });
 
-let opened: OpenedClient | undefined;
+let opened: OpenedLines | undefined;
 let serving: Serving | undefined;
 let ending = false;
 
@@ -29,9 +29,8 @@ function setUp(setup: WorkerSetup): void {
     if (opened !== undefined) outbox.put({ kind: "note", text });
   };
   try {
-    const { client, close, ...rest } = openClient({ ...setup, terminal, batch: true, note });
-    opened = { client, close, ...rest };
-    serving = serveCalls(client, outbox.put, () => void end());
+    opened = openLines({ ...setup, terminal, batch: true, note });
+    serving = serveCalls(opened.lines, outbox.put, () => void end());
     outbox.put({ kind: "ready" });
   } catch (error) {
     outbox.put({ kind: "refused", reason: describeFailure(error).text });

@@ -1,10 +1,17 @@
 import { createSystemRuntime, formatLogLine } from "../backends/system.js";
 import { defaultConcurrency } from "../batch/concurrency.js";
+import { chatLines } from "../batch/kinds/chat.js";
+import { embeddingLines } from "../batch/kinds/embedding.js";
+import { ocrLines } from "../batch/kinds/ocr.js";
+import type { BatchClient } from "../batch/types.js";
+import type { ClientKind } from "../config/client-kind.js";
 import type { ProcessSettings } from "../config/env.js";
-import type { GatewayOptions } from "../config/options.js";
+import type { EmbeddingOptions, GatewayOptions, OcrOptions } from "../config/options.js";
 import { resolveScope } from "../config/resolve.js";
+import { createPageReader } from "../documents/pages.js";
 import { isPostgresDsn } from "../domain/postgres-dsn.js";
-import { GatewayClient } from "../gateway.js";
+import { OcrClient } from "../gateway/ocr-client.js";
+import { EmbeddingClient, GatewayClient } from "../gateway.js";
 import type { Recorder } from "../ports/recorder.js";
 import type { LogLevel, Runtime } from "../ports/runtime.js";
 import { defaultStatusFolder } from "../status/status-file.js";
@@ -28,6 +35,8 @@ export interface ClientRequest extends ConfigFlags {
   readonly terminal: Pick<Terminal, "env" | "stderr">;
   /** A batch waits where a single prompt would rather fail, and records each attempt before it goes on (spec 07). */
   readonly batch?: boolean;
+  /** Kinds of clients that the command can use. Default: for chat alone. */
+  readonly kinds?: readonly ClientKind[];
   /** Where warnings go. Default: stderr. */
   readonly note?: (text: string) => void;
 }
@@ -96,6 +105,8 @@ export function batchDefaults(options: GatewayOptions, settings: ProcessSettings
 
 /** Everything a client is made of, checked; nothing is opened yet. */
 export interface PreparedClient {
+  /** Which client `options` are for; those of another client than chat have its fields too. */
+  readonly kind: ClientKind;
   readonly options: GatewayOptions;
   readonly runtime: Runtime;
   /** Models of the enabled sources. */
@@ -118,7 +129,7 @@ export function prepareClient(request: ClientRequest): PreparedClient {
     },
   });
   const configuration = openConfiguration(request, terminal.env);
-  const loaded = loadScope(configuration, chooseScope(request.scope, configuration));
+  const loaded = loadScope(configuration, chooseScope(request.scope, configuration), request.kinds);
   for (const { key, level, text } of loaded.notes) if (level === "warning") note(`${key}: ${text}`);
   leastLevel = loaded.process.logLevel;
   const stores = telemetryStores(loaded.process, request.db, note);
@@ -130,8 +141,9 @@ export function prepareClient(request: ClientRequest): PreparedClient {
     telemetry: stores.length === 0 ? "none" : stores.map(recorderFor),
     ...pricingOf(loaded.process, note),
   };
-  const { config } = resolveScope(options, { profiles, profileFor });
+  const { config } = resolveScope(options, { profiles, profileFor, client: loaded.client });
   return {
+    kind: loaded.client,
     options,
     runtime,
     models: [...new Set(config.sources.map(({ model }) => model))],
@@ -145,6 +157,37 @@ export function openClient(request: ClientRequest): OpenedClient {
   const { options, runtime, defaultConcurrency, store } = prepareClient(request);
   const client = new GatewayClient(options);
   return { client, runtime, defaultConcurrency, store, close: () => client.close() };
+}
+
+/** The client of a command that runs lines, whatever the scope is for. */
+export interface OpenedLines extends Omit<OpenedClient, "client"> {
+  readonly lines: BatchClient;
+}
+
+export const ALL_KINDS: readonly ClientKind[] = ["chat", "embedding", "ocr"];
+
+/** Builds the governed client that a scope is for. */
+export function openLines(request: ClientRequest): OpenedLines {
+  const { kind, options, runtime, defaultConcurrency, store } = prepareClient({ kinds: ALL_KINDS, ...request });
+  const opened = { runtime, defaultConcurrency, store };
+  if (kind === "embedding") {
+    const client = new EmbeddingClient(options as GatewayOptions & EmbeddingOptions);
+    return { ...opened, lines: embeddingLines(client), close: () => client.close() };
+  }
+  if (kind === "ocr") {
+    const client = new OcrClient(options as GatewayOptions & OcrOptions);
+    const pages = createPageReader();
+    return {
+      ...opened,
+      lines: ocrLines(client, pages),
+      async close() {
+        await client.close();
+        pages.close();
+      },
+    };
+  }
+  const client = new GatewayClient(options);
+  return { ...opened, lines: chatLines(client, runtime), close: () => client.close() };
 }
 
 function pricingOf({ pricingPath }: ProcessSettings, note: (text: string) => void): Pick<GatewayOptions, "pricing"> {

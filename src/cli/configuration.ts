@@ -1,4 +1,5 @@
 import { existsSync } from "node:fs";
+import type { ClientKind } from "../config/client-kind.js";
 import {
   type Env,
   type EnvInspection,
@@ -70,9 +71,30 @@ function foundConfigFile(): string | undefined {
   return found[0];
 }
 
-/** One scope that can be used. Throws ConfigError with every problem. */
-export function loadScope(configuration: Configuration, scope: string): LoadedEnv {
-  const { problems, ...loaded } = configuration.inspect(scope, "chat");
+/**
+ * One scope that can be used, for a command that can use clients of these kinds. Throws ConfigError with every problem,
+ * and CliError for a scope of another kind.
+ */
+export function loadScope(
+  configuration: Configuration,
+  scope: string,
+  kinds: readonly ClientKind[] = ["chat"],
+): LoadedEnv & Pick<EnvInspection, "client"> {
+  const isForChat = kinds.length === 1 && kinds[0] === "chat";
+  const { problems, ...loaded } = configuration.inspect(scope, isForChat ? "chat" : "any");
+  if (!kinds.includes(loaded.client)) throw new CliError(wrongKind(scope, loaded.client, kinds[0] ?? "chat"));
   if (problems.length > 0) throw new ConfigError(problems);
   return loaded;
+}
+
+/** What makes a scope one of this kind. */
+const MADE_BY: Readonly<Record<ClientKind, string>> = {
+  chat: "a scope for chat has neither BATCH_SIZE nor a TRANSPORT of OCR",
+  embedding: "a scope for embeddings has a BATCH_SIZE",
+  ocr: "the sources of a scope for OCR name their TRANSPORT",
+};
+
+function wrongKind(scope: string, found: ClientKind, wanted: ClientKind): string {
+  const isFor = { chat: "chat", embedding: "embeddings", ocr: "OCR" }[found];
+  return `Scope ${scope} is for ${isFor}: ${MADE_BY[wanted]}. Name another with --scope.`;
 }

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { createSystemRuntime, formatLogLine } from "../backends/system.js";
 import { defaultConcurrency } from "../batch/concurrency.js";
 import { runBatch } from "../batch/engine.js";
+import { chatLines } from "../batch/kinds/chat.js";
 import type { BatchSummary } from "../batch/types.js";
 import { GatewayClient } from "../gateway.js";
 import { openTelemetryFile } from "../telemetry/reader.js";
@@ -127,7 +128,7 @@ async function runQuestions(stage: DemoStage, places: Places, terminal: Terminal
     return await runBatch({
       inPath: places.inPath,
       outPath: places.outPath,
-      client,
+      client: chatLines(client, runtime),
       runtime,
       concurrency: defaultConcurrency({
         sources: sources.map(({ maxConcurrency = 0 }) => ({ maxConcurrency })),

@@ -86,7 +86,8 @@ function narrowed(
   return { ...selected(able), incapable: incapableOf(left) };
 }
 
-function incapableOf(left: readonly (readonly [SourceConfig, Incapability])[]): Incapable {
+/** The answer of a call for which sources were left out. */
+export function incapableOf(left: readonly (readonly [SourceConfig, Incapability])[]): Incapable {
   const reasons: Record<string, SourceReasonDetail> = {};
   for (const [{ name }, { code, text }] of left) {
     reasons[name] = { reason: "incapable", waitMs: 0, lastError: { code, message: text } };

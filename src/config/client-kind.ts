@@ -1,10 +1,35 @@
+import { isOcrTransport } from "../domain/ocr.js";
+import type { Field } from "./field.js";
 import type { ConfigNote } from "./invariants.js";
 import type { Labels } from "./labels.js";
-import { EMBEDDING_FIELDS } from "./schema.js";
+import { EMBEDDING_FIELDS, OCR_FIELDS } from "./schema.js";
 import { isPlainObject } from "./values.js";
 
 /** What a client is for. */
-export type ClientKind = "chat" | "embedding";
+export type ClientKind = "chat" | "embedding" | "ocr";
+
+/** What each kind of client is called. */
+export const CLIENT_NAMES: Readonly<Record<ClientKind, string>> = {
+  chat: "GatewayClient",
+  embedding: "EmbeddingClient",
+  ocr: "OcrClient",
+};
+
+/** Only chat answers are cached (spec 04). */
+export const NEVER_CACHED: Readonly<Record<Exclude<ClientKind, "chat">, string>> = {
+  embedding: "embeddings are never cached",
+  ocr: "OCR is never cached",
+};
+
+const OWN_FIELDS: Readonly<Record<Exclude<ClientKind, "chat">, Readonly<Record<string, Field>>>> = {
+  embedding: EMBEDDING_FIELDS as Readonly<Record<string, Field>>,
+  ocr: OCR_FIELDS as Readonly<Record<string, Field>>,
+};
+
+/** Names of the options that only this kind of client knows. */
+export function ownOptions(client: ClientKind): readonly string[] {
+  return client === "chat" ? [] : Object.keys(OWN_FIELDS[client]);
+}
 
 /** The options of one scope as they were read. */
 export interface ReadOptions {
@@ -16,13 +41,22 @@ export interface ReadOptions {
 
 /**
  * Leaves out what is the business of another kind of client on the same scope, and says so. `any`: a scope with a batch
- * size is one for embeddings.
+ * size is one for embeddings, one with a source that speaks an OCR server's protocol one for OCR.
  */
 export function forClient(read: ReadOptions, wanted: ClientKind | "any", notes: ConfigNote[]): ClientKind {
-  const client = wanted === "any" ? (isGiven(read, "batchSize") ? "embedding" : "chat") : wanted;
-  if (client === "chat") leaveOutEmbedding(read, notes);
-  else leaveOutCache(read, notes);
+  const client = wanted === "any" ? kindOf(read) : wanted;
+  if (client !== "embedding") leaveOutEmbedding(read, notes);
+  if (client !== "ocr") leaveOutOcr(read, notes);
+  if (client !== "chat") leaveOutCache(read, client, notes);
   return client;
+}
+
+function kindOf(read: ReadOptions): ClientKind {
+  if (isGiven(read, "batchSize")) return "embedding";
+  const { sources } = read.options;
+  const isOcr =
+    Array.isArray(sources) && sources.some((source) => isPlainObject(source) && isOcrTransport(source.transport));
+  return isOcr ? "ocr" : "chat";
 }
 
 function isGiven({ options, broken }: ReadOptions, option: string): boolean {
@@ -30,26 +64,41 @@ function isGiven({ options, broken }: ReadOptions, option: string): boolean {
 }
 
 function leaveOutEmbedding(read: ReadOptions, notes: ConfigNote[]): void {
-  const given = Object.keys(EMBEDDING_FIELDS).filter((option) => isGiven(read, option));
-  if (given.length === 0) return;
-  const key = given.map((option) => read.labels.key(option)).join(", ");
-  const isForEmbedding = given.includes("batchSize");
+  const isForEmbedding = isGiven(read, "batchSize");
   const text = isForEmbedding
     ? "is read by EmbeddingClient alone"
     : "is read by EmbeddingClient alone, which also needs BATCH_SIZE";
-  notes.push({ key, level: isForEmbedding ? "note" : "warning", text });
+  leaveOut(read, "embedding", { level: isForEmbedding ? "note" : "warning", text }, notes);
+}
+
+function leaveOutOcr(read: ReadOptions, notes: ConfigNote[]): void {
+  leaveOut(read, "ocr", { level: "warning", text: "is read by OcrClient alone" }, notes);
+}
+
+function leaveOut(
+  read: ReadOptions,
+  client: Exclude<ClientKind, "chat">,
+  note: Omit<ConfigNote, "key">,
+  notes: ConfigNote[],
+): void {
+  const given = ownOptions(client).filter((option) => isGiven(read, option));
+  if (given.length === 0) return;
+  notes.push({ key: given.map((option) => read.labels.key(option)).join(", "), ...note });
   for (const option of given) {
     delete read.options[option];
     read.broken.delete(option);
   }
 }
 
-/** Embeddings are never cached (spec 04). */
-function leaveOutCache({ options, broken, labels }: ReadOptions, notes: ConfigNote[]): void {
+function leaveOutCache(
+  { options, broken, labels }: ReadOptions,
+  client: Exclude<ClientKind, "chat">,
+  notes: ConfigNote[],
+): void {
   const given = isPlainObject(options.cache) ? Object.keys(options.cache) : [];
   const keys = given.map((option) => labels.key(`cache.${option}`)).filter((key) => !OF_THE_PROCESS.test(key));
   if (keys.length > 0) {
-    const text = "is read by GatewayClient alone: embeddings are never cached";
+    const text = `is read by GatewayClient alone: ${NEVER_CACHED[client]}`;
     notes.push({ key: keys.join(", "), level: "note", text });
   }
   delete options.cache;

@@ -6,7 +6,7 @@ import { configurationPage, envExample } from "./docs.js";
 import { parseDotEnv } from "./dotenv.js";
 import { inspectEnv } from "./env.js";
 import { inspectFile, openConfigFile } from "./file.js";
-import { EMBEDDING_FIELDS, FLAT_NAMES, GROUPS, SCOPE_FIELDS } from "./schema.js";
+import { EMBEDDING_FIELDS, FLAT_NAMES, GROUPS, OCR_FIELDS, SCOPE_FIELDS } from "./schema.js";
 import { PROCESS_LATER, SCOPE_LATER, SOURCE_LATER } from "./schema-later.js";
 import { PROCESS_FIELDS } from "./schema-process.js";
 import { SOURCE_FIELDS } from "./schema-source.js";
@@ -24,7 +24,11 @@ function schemaKeys(): string[] {
       ...Object.values(SOURCE_FIELDS),
       ...SOURCE_LATER.map(({ field }) => field),
     ]),
-    ...named("{SCOPE}__", [...Object.values(SCOPE_FIELDS), ...Object.values(EMBEDDING_FIELDS)]),
+    ...named("{SCOPE}__", [
+      ...Object.values(SCOPE_FIELDS),
+      ...Object.values(EMBEDDING_FIELDS),
+      ...Object.values(OCR_FIELDS),
+    ]),
     ...Object.entries(GROUPS).flatMap(([group, { fields }]) => named(`{SCOPE}__${group}__`, Object.values(fields))),
     ...Object.entries(SCOPE_LATER).flatMap(([group, list]) =>
       named(

@@ -1,6 +1,6 @@
 import { FILE_SECTION } from "./docs-file.js";
 import type { Field } from "./field.js";
-import { EMBEDDING_FIELDS, FLAT_NAMES, GROUPS, SCOPE_FIELDS } from "./schema.js";
+import { EMBEDDING_FIELDS, FLAT_NAMES, GROUPS, OCR_FIELDS, SCOPE_FIELDS } from "./schema.js";
 import { type LaterField, PROCESS_LATER, SCOPE_LATER, SOURCE_LATER } from "./schema-later.js";
 import { PROCESS_FIELDS } from "./schema-process.js";
 import { SOURCE_FIELDS } from "./schema-source.js";
@@ -73,6 +73,12 @@ function sections(): Section[] {
       intro: "Read by `EmbeddingClient` alone; a scope with a `BATCH_SIZE` is one for embeddings.",
       prefix: "{SCOPE}__",
       rows: rows(EMBEDDING_FIELDS),
+    },
+    {
+      title: "OCR",
+      intro: "Read by `OcrClient` alone; a scope with a `TRANSPORT` of an OCR server, or `vlm`, is one for OCR.",
+      prefix: "{SCOPE}__",
+      rows: rows(OCR_FIELDS),
     },
     {
       title: "Process wide",

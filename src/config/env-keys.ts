@@ -1,7 +1,7 @@
 import { didYouMean } from "../domain/did-you-mean.js";
 import type { Field } from "./field.js";
 import { fieldOf, parsePath } from "./labels.js";
-import { EMBEDDING_FIELDS, FLAT_NAMES, GROUPS, SCOPE_FIELDS } from "./schema.js";
+import { EMBEDDING_FIELDS, FLAT_NAMES, GROUPS, OCR_FIELDS, SCOPE_FIELDS } from "./schema.js";
 import { type LaterField, SCOPE_LATER, SOURCE_LATER } from "./schema-later.js";
 import { PROCESS_FIELDS } from "./schema-process.js";
 import { SOURCE_FIELDS } from "./schema-source.js";
@@ -45,7 +45,7 @@ function byEnvName(fields: Readonly<Record<string, Field>>): ReadonlyMap<string,
 }
 
 const SOURCE_KEYS = byEnvName(SOURCE_FIELDS);
-const SCOPE_KEYS = byEnvName({ ...SCOPE_FIELDS, ...EMBEDDING_FIELDS });
+const SCOPE_KEYS = byEnvName({ ...SCOPE_FIELDS, ...EMBEDDING_FIELDS, ...OCR_FIELDS });
 const GROUP_KEYS = new Map(Object.entries(GROUPS).map(([group, { fields }]) => [group, byEnvName(fields)]));
 
 function laterKey(list: readonly LaterField[] | undefined, name: string): LaterField | undefined {

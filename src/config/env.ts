@@ -8,8 +8,15 @@ import { missingScopeRemedy, readScope, type ScopeReading } from "./env-scope.js
 import type { ConfigNote } from "./invariants.js";
 import { masked } from "./known-secrets.js";
 import { fieldOf, type Labels, written } from "./labels.js";
-import type { EmbeddingOptions, GatewayOptions, ProxyEnv } from "./options.js";
-import { type EmbeddingOverrides, merged, notOverridden, type Overrides, overriddenLabels } from "./overrides.js";
+import type { EmbeddingOptions, GatewayOptions, OcrOptions, ProxyEnv } from "./options.js";
+import {
+  type EmbeddingOverrides,
+  merged,
+  notOverridden,
+  type OcrOverrides,
+  type Overrides,
+  overriddenLabels,
+} from "./overrides.js";
 import { inspectScope, type ResolveContext } from "./resolve.js";
 import type { ProcessSettings } from "./schema-process.js";
 import { accepted, isPlainObject, NAME_PATTERN, printable } from "./values.js";
@@ -17,7 +24,7 @@ import { accepted, isPlainObject, NAME_PATTERN, printable } from "./values.js";
 export { readDotEnv } from "./dotenv.js";
 export { scopesIn } from "./env-keys.js";
 export type { Env } from "./env-reading.js";
-export type { EmbeddingOverrides, Overrides } from "./overrides.js";
+export type { EmbeddingOverrides, OcrOverrides, Overrides } from "./overrides.js";
 export type { ProcessSettings } from "./schema-process.js";
 
 export interface DotEnvSource {
@@ -28,10 +35,10 @@ export interface DotEnvSource {
 }
 
 export interface EnvSettings extends DotEnvSource, Pick<ResolveContext, "profiles" | "profileFor"> {
-  /** What the scope is read for; `any`: for embeddings when it has a BATCH_SIZE. Default `chat`. */
+  /** What the scope is read for; `any`: by its BATCH_SIZE or TRANSPORT. Default `chat`. */
   readonly client?: ClientKind | "any";
   /** Win over the environment; the groups (`retry`, `global`, …) field by field, `sources` as a whole. */
-  readonly overrides?: Overrides | EmbeddingOverrides;
+  readonly overrides?: Overrides | EmbeddingOverrides | OcrOverrides;
 }
 
 export interface LoadedEnv<Options = GatewayOptions> {
@@ -42,7 +49,7 @@ export interface LoadedEnv<Options = GatewayOptions> {
 }
 
 export interface EnvInspection extends LoadedEnv {
-  /** Which client `options` are for; those of an embedding client have its fields too. */
+  /** Which client `options` are for; those of another client than chat have its fields too. */
   readonly client: ClientKind;
   /** Empty = `options` may be used. */
   readonly problems: readonly ConfigProblem[];
@@ -67,6 +74,11 @@ export function loadEnv(scope: string, env: Env, settings: EnvSettings = {}): Lo
 export function loadEmbeddingEnv(scope: string, env: Env, settings: EnvSettings = {}): LoadedEnv<EmbeddingOptions> {
   // Its fields were read and checked as those of an embedding client.
   return loadEnv(scope, env, { ...settings, client: "embedding" }) as LoadedEnv<GatewayOptions & EmbeddingOptions>;
+}
+
+/** The same for an OCR client. */
+export function loadOcrEnv(scope: string, env: Env, settings: EnvSettings = {}): LoadedEnv<OcrOptions> {
+  return loadEnv(scope, env, { ...settings, client: "ocr" }) as LoadedEnv<GatewayOptions & OcrOptions>;
 }
 
 /** The same without throwing, for those who show problems beside other things. */

@@ -13,7 +13,7 @@ import type { Tree } from "./file-tree.js";
 import { interpolate } from "./interpolate.js";
 import { addSecret, masked } from "./known-secrets.js";
 import { fieldOf } from "./labels.js";
-import type { EmbeddingOptions, GatewayOptions } from "./options.js";
+import type { EmbeddingOptions, GatewayOptions, OcrOptions } from "./options.js";
 import { merged, notOverridden, overriddenLabels } from "./overrides.js";
 import { inspectScope } from "./resolve.js";
 import { isPlainObject, printable, unknownField } from "./values.js";
@@ -70,6 +70,11 @@ export function loadEmbeddingFile(
   return loadFile(path, scope, env, { ...settings, client: "embedding" }) as LoadedEnv<
     GatewayOptions & EmbeddingOptions
   >;
+}
+
+/** The same for an OCR client. */
+export function loadOcrFile(path: string, scope: string, env: Env, settings: EnvSettings = {}): LoadedEnv<OcrOptions> {
+  return loadFile(path, scope, env, { ...settings, client: "ocr" }) as LoadedEnv<GatewayOptions & OcrOptions>;
 }
 
 /** The same without throwing, for those who show problems beside other things. */

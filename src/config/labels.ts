@@ -5,6 +5,7 @@ import {
   CACHE_FIELDS,
   EMBEDDING_FIELDS,
   GLOBAL_FIELDS,
+  OCR_FIELDS,
   RETRY_FIELDS,
   SCOPE_FIELDS,
 } from "./schema.js";
@@ -49,6 +50,7 @@ const GROUP_FIELDS: Readonly<Record<string, Readonly<Record<string, Field>>>> = 
 const TOP_FIELDS: Readonly<Record<string, Field>> = {
   ...SCOPE_FIELDS,
   ...EMBEDDING_FIELDS,
+  ...OCR_FIELDS,
   leaseTtlMs: PROCESS_FIELDS.leaseTtlMs,
   leaseRenewal: PROCESS_FIELDS.leaseRenewal,
   statusPath: PROCESS_FIELDS.statusPath,

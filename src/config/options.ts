@@ -1,4 +1,5 @@
 import type { Thinking } from "../domain/chat.js";
+import type { OcrReaderName, OcrTransportName } from "../domain/ocr.js";
 import type { ProviderProfile } from "../domain/profile.js";
 import type { Failover, SelectorName } from "../domain/scope.js";
 import type { Secret } from "../domain/secret.js";
@@ -9,7 +10,7 @@ import type { Governor } from "../ports/governor.js";
 import type { CaptureMode, Recorder } from "../ports/recorder.js";
 import type { Runtime } from "../ports/runtime.js";
 import type { Selector } from "../ports/selector.js";
-import type { ChatTransport, EmbeddingTransport } from "../ports/transport.js";
+import type { ChatTransport, EmbeddingTransport, OcrTransport } from "../ports/transport.js";
 
 /** When the row of an attempt in flight is written: with the next flush, committed before the first byte leaves, or never. */
 export type JournalMode = "async" | "before_send" | "off";
@@ -59,7 +60,10 @@ export interface SourceOptions extends LimitOptions {
   model: string;
   /** Name of a provider profile, one of your own, or corrections of one. Default: by host, else `openai`. */
   profile?: string | ProfileOptions;
-  transport?: "openai";
+  /** `openai` for chat and embeddings; an OCR server's protocol, or `vlm`, for an OcrClient. Default `openai`. */
+  transport?: "openai" | OcrTransportName;
+  /** How a `vlm` source is asked and read. Default `auto`: by the model's name. */
+  ocrReader?: OcrReaderName;
   /** Longest attempt, in ms. Default 120 000. */
   timeoutMs?: number;
   /** Longest wait for the first token, in ms; ≤ timeoutMs. Default 60 000. */
@@ -239,6 +243,14 @@ export interface GatewayOptions extends ScopeOptions {
   cache?: CacheOptions | AnswerCache;
   /** Sends attempts in place of the built-in transport. */
   transport?: ChatTransport;
+}
+
+/** Everything an `OcrClient` can be given. Its sources say `transport`: monkey-ocr, mineru, paddle, mistral or vlm. */
+export interface OcrOptions extends ScopeOptions {
+  /** Largest picture or document that is sent, in bytes. Default 32 MiB. */
+  maxImageBytes?: number;
+  /** Sends attempts in place of the built-in transports. */
+  transport?: OcrTransport;
 }
 
 /** Everything an `EmbeddingClient` can be given. `batchSize` has no default either: it decides what a source refuses. */

@@ -1,10 +1,11 @@
 import { codeLabels, type Labels, lookUp } from "./labels.js";
-import type { EmbeddingOptions, GatewayOptions } from "./options.js";
+import type { EmbeddingOptions, GatewayOptions, OcrOptions } from "./options.js";
 import { isPlainObject } from "./values.js";
 
 /** Options in code above those of an environment or a file. */
 export type Overrides = Partial<Omit<GatewayOptions, "scope">>;
 export type EmbeddingOverrides = Partial<Omit<EmbeddingOptions, "scope">>;
+export type OcrOverrides = Partial<Omit<OcrOptions, "scope">>;
 
 /** The given options under the overrides: groups (`retry`, `global`, …) field by field, the rest as a whole. */
 export function merged(options: Record<string, unknown>, overrides: Record<string, unknown>): GatewayOptions {

@@ -67,6 +67,7 @@ test("the defaults are those of the specification", () => {
     model: "m",
     profile: OPENAI_PROFILE,
     transport: "openai",
+    ocrReader: "auto",
     timeoutMs: 120_000,
     ttftTimeoutMs: 60_000,
     interTokenTimeoutMs: 30_000,

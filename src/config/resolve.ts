@@ -1,14 +1,15 @@
 import type { EmbeddingConfig } from "../domain/embedding.js";
+import type { OcrConfig } from "../domain/ocr.js";
 import { REMOTE_PREFETCH_MS, type ScopeConfig, type SelectorName } from "../domain/scope.js";
 import type { SourceConfig } from "../domain/source.js";
 import { ConfigError, type ConfigProblem } from "../errors.js";
 import { cacheNotes, type ResolvedCache, readCache, requireRedis } from "./cache.js";
-import type { ClientKind } from "./client-kind.js";
+import { type ClientKind, NEVER_CACHED, ownOptions } from "./client-kind.js";
 import type { Field, Fields } from "./field.js";
-import { type ConfigNote, embeddingWarnings, violations, warnings } from "./invariants.js";
+import { type ConfigNote, embeddingWarnings, ocrWarnings, violations, warnings } from "./invariants.js";
 import { masked, secretsIn } from "./known-secrets.js";
 import { codeLabels, type Labels } from "./labels.js";
-import type { EmbeddingOptions, GatewayOptions, ProxyEnv, TelemetryOptions } from "./options.js";
+import type { EmbeddingOptions, GatewayOptions, OcrOptions, ProxyEnv, TelemetryOptions } from "./options.js";
 import { type ProfileContext, readProfile } from "./profile.js";
 import { type OptionReader, optionReader } from "./reader.js";
 import {
@@ -16,12 +17,14 @@ import {
   BREAKER_FIELDS,
   EMBEDDING_FIELDS,
   GLOBAL_FIELDS,
+  OCR_FIELDS,
   RETRY_FIELDS,
   SCOPE_FIELDS,
 } from "./schema.js";
 import { PROCESS_FIELDS, type ProcessSettings, REDIS_FIELDS, type RedisSettings } from "./schema-process.js";
 import { SCHEDULING_FIELDS } from "./schema-scheduling.js";
 import { SOURCE_FIELDS } from "./schema-source.js";
+import { checkTransport, suitingDefaults } from "./source-kind.js";
 import { hasMethods, isPlainObject } from "./values.js";
 
 export type { ConfigNote } from "./invariants.js";
@@ -42,8 +45,10 @@ export interface ResolvedScope {
   readonly limiterBackend: ProcessSettings["limiterBackend"];
   readonly cache: ResolvedCache;
   readonly redis: RedisSettings;
-  /** null for a chat client. */
+  /** null for another kind of client. */
   readonly embedding: EmbeddingConfig | null;
+  /** null for another kind of client. */
+  readonly ocr: OcrConfig | null;
   readonly telemetry: Required<TelemetryOptions>;
   /** Folder where live state is shown; undefined = nowhere. */
   readonly statusPath: string | undefined;
@@ -55,26 +60,25 @@ export interface ScopeInspection extends ResolvedScope {
   readonly problems: readonly ConfigProblem[];
 }
 
+type AnyOptions = GatewayOptions | EmbeddingOptions | OcrOptions;
+
 /**
  * Fills every default of spec 07 and checks every rule; disabled sources are left out.
  * Throws ConfigError with all problems at once, each by its key.
  */
-export function resolveScope(options: GatewayOptions | EmbeddingOptions, context: ResolveContext = {}): ResolvedScope {
+export function resolveScope(options: AnyOptions, context: ResolveContext = {}): ResolvedScope {
   const { problems, ...resolved } = inspectScope(options, context);
   if (problems.length > 0) throw new ConfigError(problems);
   return resolved;
 }
 
 /** The same without throwing, for those who show problems beside other things. */
-export function inspectScope(
-  options: GatewayOptions | EmbeddingOptions,
-  context: ResolveContext = {},
-): ScopeInspection {
+export function inspectScope(options: AnyOptions, context: ResolveContext = {}): ScopeInspection {
   const given: Record<string, unknown> = isPlainObject(options) ? options : {};
   const labels = context.labels ?? codeLabels(given);
   const reader = optionReader(labels, context.broken);
-  const isEmbedding = context.client === "embedding";
-  reader.refuseUnknown(given, isEmbedding ? [...KNOWN_OPTIONS, ...EMBEDDING_OPTIONS] : KNOWN_OPTIONS, "");
+  const { client = "chat" } = context;
+  reader.refuseUnknown(given, [...KNOWN_OPTIONS, ...ownOptions(client)], "");
   const sources = readSources(reader, given.sources, context);
   const config = readScope(reader, given, sources);
   const limiterBackend = readLimiterBackend(reader, given);
@@ -82,8 +86,10 @@ export function inspectScope(
   const redis = reader.object("redis", REDIS_FIELDS, given.redis);
   requireRedis(reader, { cache, limiterBackend }, redis);
   const telemetry = reader.object("telemetryOptions", TELEMETRY_FIELDS, given.telemetryOptions);
-  const embedding = isEmbedding ? readEmbedding(reader, given) : null;
-  checkPassedThrough(reader, given, isEmbedding ? EMBEDDING_TRANSPORT : CHAT_TRANSPORT);
+  if (client !== "chat") refuseCache(reader, given, client);
+  const embedding = client === "embedding" ? readEmbedding(reader, given) : null;
+  const ocr = client === "ocr" ? readOcr(reader, given) : null;
+  checkPassedThrough(reader, given, TRANSPORTS[client]);
   const positions = sources.map(({ position }) => position);
   const hasPrices = context.hasPriceTable === true || given.pricing !== undefined;
   const subject = { config, positions, labels, usable: reader.usable, hasPrices };
@@ -94,6 +100,7 @@ export function inspectScope(
     cache,
     redis,
     embedding,
+    ocr,
     telemetry,
     statusPath: reader.field("statusPath", PROCESS_FIELDS.statusPath, given.statusPath),
     notes: masked(secrets, [
@@ -101,6 +108,7 @@ export function inspectScope(
       ...emptyScopeNotes(given.sources, sources.length),
       ...warnings(subject),
       ...(embedding === null ? [] : embeddingWarnings(subject, embedding.batchSize)),
+      ...(ocr === null ? [] : ocrWarnings(subject)),
     ]),
     problems: masked(secrets, [...reader.problems, ...violations(subject)]),
   };
@@ -122,8 +130,11 @@ interface Shape {
   readonly what: string;
 }
 
-const CHAT_TRANSPORT: Shape = { methods: ["complete"], what: "a ChatTransport" };
-const EMBEDDING_TRANSPORT: Shape = { methods: ["embed"], what: "an EmbeddingTransport" };
+const TRANSPORTS: Readonly<Record<ClientKind, Shape>> = {
+  chat: { methods: ["complete"], what: "a ChatTransport" },
+  embedding: { methods: ["embed"], what: "an EmbeddingTransport" },
+  ocr: { methods: ["recognizeText", "parseLayout", "checkHealth"], what: "an OcrTransport" },
+};
 
 /** Objects that are handed through as they are: only their shape is checked. */
 const PASSED_THROUGH: Readonly<Record<string, Shape>> = {
@@ -131,8 +142,6 @@ const PASSED_THROUGH: Readonly<Record<string, Shape>> = {
   pricing: { methods: ["costNanos"], what: "an object with costNanos(model, usage)" },
   runtime: { methods: ["now", "sleep", "setTimer", "random", "uuid"], what: "a Runtime" },
 };
-
-const EMBEDDING_OPTIONS = Object.keys(EMBEDDING_FIELDS);
 
 const KNOWN_OPTIONS = [
   "scope",
@@ -156,10 +165,16 @@ const KNOWN_OPTIONS = [
   ...Object.keys(PASSED_THROUGH),
 ];
 
+function refuseCache(reader: OptionReader, given: Record<string, unknown>, client: Exclude<ClientKind, "chat">): void {
+  if (given.cache === undefined) return;
+  reader.report("cache", `has no meaning here: ${NEVER_CACHED[client]}`, "Leave it out.");
+}
+
+function readOcr(reader: OptionReader, given: Record<string, unknown>): OcrConfig {
+  return { maxImageBytes: reader.field("maxImageBytes", OCR_FIELDS.maxImageBytes, given.maxImageBytes) };
+}
+
 function readEmbedding(reader: OptionReader, given: Record<string, unknown>): EmbeddingConfig {
-  // Only chat answers are cached (spec 04).
-  if (given.cache !== undefined)
-    reader.report("cache", "has no meaning here: embeddings are never cached", "Leave it out.");
   return {
     batchSize: reader.field("batchSize", EMBEDDING_FIELDS.batchSize, given.batchSize),
     expectedDim: reader.field("expectedDim", EMBEDDING_FIELDS.expectedDim, given.expectedDim),
@@ -235,8 +250,14 @@ function readSource(
   partial: boolean,
   context: ResolveContext,
 ): SourceConfig {
-  const { disabled: _, ...values } = reader.object(path, SOURCE_FIELDS, source, partial);
-  const given = isPlainObject(source) ? source : {};
+  const given = isPlainObject(source) ? { ...suitingDefaults(source), ...source } : {};
+  const { disabled: _, ...values } = reader.object(
+    path,
+    SOURCE_FIELDS,
+    isPlainObject(source) ? given : source,
+    partial,
+  );
+  checkTransport(reader, `${path}.transport`, values.transport, context.client ?? "chat");
   const { name, provider, timeoutMs, ttftTimeoutMs, interTokenTimeoutMs } = values;
   // A default is never a violation: a short timeout shortens the defaults that must fit into it.
   const within = (option: string, value: number): number =>

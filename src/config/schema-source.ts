@@ -1,3 +1,4 @@
+import { OCR_READERS, OCR_TRANSPORTS } from "../domain/ocr.js";
 import { Secret } from "../domain/secret.js";
 import { type LimitConfig, NO_LIMITS, type SourceConfig } from "../domain/source.js";
 import { choice, duration, type Fields, flag, integer, number, optional } from "./field.js";
@@ -44,7 +45,7 @@ export const SOURCE_FIELDS: Fields<SourceSettings> = {
     env: "BASE_URL",
     required: true,
     fallback: "",
-    text: "Address of the API up to `/v1`; `/chat/completions` is appended",
+    text: "Address of the API up to `/v1`, to which `/chat/completions` is appended; of an OCR server its root",
   },
   apiKey: {
     kind: "secret",
@@ -62,7 +63,18 @@ export const SOURCE_FIELDS: Fields<SourceSettings> = {
     defaultText: "by host",
     text: "Dialect of the provider, and corrections of it",
   },
-  transport: choice("TRANSPORT", ["openai"], "openai", "Wire protocol"),
+  transport: choice(
+    "TRANSPORT",
+    ["openai", ...OCR_TRANSPORTS],
+    "openai",
+    "Wire protocol: openai for chat and embeddings, the others for OCR (`vlm` = a chat model that is shown the picture)",
+  ),
+  ocrReader: choice(
+    "OCR_READER",
+    OCR_READERS,
+    "auto",
+    "How a `vlm` source is asked and its answer read; auto: by the name of the model",
+  ),
   timeoutMs: duration("TIMEOUT_S", 120_000, "Longest attempt", { above: 0 }),
   ttftTimeoutMs: duration("TTFT_TIMEOUT_S", 60_000, "Longest wait for the first token; at most TIMEOUT_S", {
     above: 0,

@@ -4,6 +4,7 @@
  */
 
 import type { EmbeddingConfig } from "../domain/embedding.js";
+import type { OcrConfig } from "../domain/ocr.js";
 import {
   type BackpressureConfig,
   BREAKER_DEFAULTS,
@@ -136,6 +137,15 @@ export const EMBEDDING_FIELDS: Fields<EmbeddingConfig> = {
   expectedDim: optional(integer("EXPECTED_DIM", 0, "Width every vector must have", { min: 1, max: 1_000_000 }), "any"),
   normalize: flag("NORMALIZE", false, "Scale every vector to length 1"),
   concurrency: integer("CONCURRENCY", 1, "Batches of one call in flight at once", { min: 1, max: 10_000 }),
+};
+
+/** Directly below the scope too, but only for OCR. */
+export const OCR_FIELDS: Fields<OcrConfig> = {
+  maxImageBytes: integer("MAX_IMAGE_BYTES", 32 * 1_024 * 1_024, "Largest picture or document that is sent to OCR", {
+    min: 1,
+    max: 2 ** 30,
+    unit: "bytes",
+  }),
 };
 
 /** Groups between the scope's name and the field, with the option object they fill. */

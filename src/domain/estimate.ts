@@ -2,7 +2,7 @@ import type { ChatMessage, ContentPart, Sampling } from "./chat.js";
 
 const TOKENS_PER_MESSAGE = 4;
 /** An image, a sound or a file: its size in bytes says little about its tokens. */
-const TOKENS_PER_BINARY_PART = 1_000;
+export const TOKENS_PER_BINARY_PART = 1_000;
 /** Reserved for an answer at most, and when no `maxTokens` is given; a longer one is corrected when it is settled. */
 const ANSWER_TOKENS = 1_024;
 

@@ -4,6 +4,26 @@ import type { Usage } from "./usage.js";
 /** The two things an OCR source is asked for; each is an operation of its own in telemetry. */
 export type OcrOperation = "ocr_text" | "ocr_layout";
 
+/** Wire protocols of OCR servers; `vlm` = a chat model that is shown the picture. */
+export const OCR_TRANSPORTS = ["monkey-ocr", "mineru", "paddle", "mistral", "vlm"] as const;
+
+export type OcrTransportName = (typeof OCR_TRANSPORTS)[number];
+
+export function isOcrTransport(name: unknown): name is OcrTransportName {
+  return (OCR_TRANSPORTS as readonly unknown[]).includes(name);
+}
+
+/** How a `vlm` source is asked and read; `auto` = by the model's name. */
+export const OCR_READERS = ["auto", "plain", "dots-ocr", "deepseek-ocr", "olmocr"] as const;
+
+export type OcrReaderName = (typeof OCR_READERS)[number];
+
+/** How one OCR client works, every default filled in. */
+export interface OcrConfig {
+  /** Largest picture or document that is sent, in bytes. */
+  readonly maxImageBytes: number;
+}
+
 /** Formats that OCR servers take, by content and not by file name. */
 export type OcrMediaType = "image/png" | "image/jpeg" | "image/webp" | "image/tiff" | "application/pdf";
 
@@ -105,3 +125,47 @@ export interface OcrHealth {
 export function toPixels(bbox: OcrBox, width: number, height: number): OcrBox {
   return [bbox[0] * width, bbox[1] * height, bbox[2] * width, bbox[3] * height];
 }
+
+/** What is to be read: the bytes themselves, or a file by path or `file:` URL. */
+export type OcrInput = Uint8Array | ArrayBuffer | Blob | string | URL;
+
+/** What one OCR call may say beside its picture. */
+export interface OcrCallOptions {
+  readonly sessionId?: string;
+  readonly parentCallId?: string;
+  /** A name for calls whose lengths are alike, for token estimates. Not sent. Default: the kind of operation. */
+  readonly tag?: string;
+  readonly signal?: AbortSignal;
+  /** Higher goes first. Default 0. */
+  readonly priority?: number;
+  readonly failover?: "on" | "off";
+  /** Longest call from its start, queue and retries included, in ms. */
+  readonly deadlineMs?: number;
+}
+
+/** What every OCR result says of the call; fields are only ever added. */
+export interface OcrResultFacts {
+  /** Pages that were read. */
+  readonly pageCount: number;
+  /** Configured model of the source. */
+  readonly model: string;
+  readonly provider: string;
+  readonly sourceName: string;
+  readonly modelReported: string | null;
+  /** Also the id of its telemetry row. */
+  readonly callId: string;
+  readonly requestId: string;
+  /** Sends of this call. */
+  readonly attempts: number;
+  readonly latencyMs: number;
+  /** Tokens of a `vlm` source; 0 where a server reports none. */
+  readonly usage: Usage;
+  /** In the price table's currency, by pages or tokens; null = unknown. */
+  readonly cost: number | null;
+}
+
+export interface OcrTextResult extends OcrResultFacts {
+  readonly text: string;
+}
+
+export interface OcrLayoutResult extends OcrResultFacts, OcrLayout {}

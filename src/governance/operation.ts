@@ -1,7 +1,7 @@
 import type { OperationKind } from "../domain/record.js";
 import type { SourceConfig } from "../domain/source.js";
 import type { UpstreamLimits } from "../domain/upstream-limits.js";
-import type { Usage } from "../domain/usage.js";
+import type { BilledUsage, Usage } from "../domain/usage.js";
 import type { PartialReply, RequestRejectedError, SourceReasonDetail } from "../errors.js";
 import type { AttemptContext } from "../ports/transport.js";
 import type { Cancellation } from "./cancellation.js";
@@ -69,7 +69,8 @@ export class OpenedStream<Value, Completion> {
 }
 
 export interface ReplyFacts {
-  readonly usage: Usage;
+  /** With the pages that were read, where those are paid for. */
+  readonly usage: BilledUsage;
   readonly response: string | null;
   readonly thinking: string | null;
   readonly modelReported: string | null;

@@ -1,6 +1,6 @@
 import type { CallRecord, RecordOutcome } from "../domain/record.js";
 import type { SourceConfig } from "../domain/source.js";
-import type { Usage } from "../domain/usage.js";
+import type { BilledUsage, Usage } from "../domain/usage.js";
 import {
   GatewayUnavailableError,
   PolyGatewayError,
@@ -106,7 +106,7 @@ function terminalOutcome(error: unknown): RecordOutcome {
   return PolyGatewayError.isInstance(error) ? "unavailable" : "cancelled";
 }
 
-export function costOf(attempt: Attempt, usage: Usage): bigint | null {
+export function costOf(attempt: Attempt, usage: BilledUsage): bigint | null {
   const { pricing, warn } = attempt.call.environment;
   if (pricing === null) return null;
   try {

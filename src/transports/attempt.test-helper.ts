@@ -18,6 +18,7 @@ export function testSource(baseUrl: string, overrides: Partial<SourceConfig> = {
     model: "m-test",
     profile: OPENAI_PROFILE,
     transport: "openai",
+    ocrReader: "auto",
     timeoutMs: 20_000,
     ttftTimeoutMs: 10_000,
     interTokenTimeoutMs: 5_000,

@@ -1,4 +1,5 @@
 import type { Feed } from "../../src/batch/feed.js";
+import { chatLines } from "../../src/batch/kinds/chat.js";
 import type { BatchLine } from "../../src/batch/lines.js";
 import { createLoop } from "../../src/batch/loop.js";
 import { createSink } from "../../src/batch/output.js";
@@ -66,7 +67,7 @@ export async function simulateBatch(batch: SimulatedBatch): Promise<SimulatedRun
     close: async () => {},
   };
   const loop = createLoop({
-    client,
+    client: chatLines(client, runtime),
     runtime,
     feed: memoryFeed(batch.lines),
     sink: createSink(file, runtime, () => {}),
@@ -118,6 +119,7 @@ function memoryFeed(count: number): Feed {
 }
 
 function lineNumber(number: number): BatchLine {
-  const request = { messages: [{ role: "user", content: `question ${number}` }] };
+  const messages = [{ role: "user", content: `question ${number}` }];
+  const request = { kind: "chat", request: { messages } } as const;
   return { kind: "line", number, id: `q${number}`, request, textLength: 60 };
 }

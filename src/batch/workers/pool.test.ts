@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import type { ChatResponse } from "../../domain/chat.js";
 import { AllSourcesExhausted, GovernanceBackendError, TransientError } from "../../errors.js";
 import { SimulationKernel } from "../../testing/kernel.js";
+import type { LineAnswer, LineCall } from "../kinds/kinds.js";
 import type { BatchSnapshot } from "../types.js";
 import type { FromWorker, ToWorker } from "./messages.js";
 import { createWorkerPool, type WorkerPool } from "./pool.js";
@@ -23,8 +23,13 @@ interface FakeWorker {
   crash(): void;
 }
 
-const response = { content: "ok" } as ChatResponse;
-const request = (line: string) => ({ messages: [], parentCallId: line });
+const answer = { body: "ok" } as LineAnswer;
+const lineCall = (line: string): LineCall => ({
+  request: { kind: "chat", request: { messages: [] } },
+  sessionId: "batch",
+  parentCallId: line,
+});
+const never = (): AbortSignal => new AbortController().signal;
 const snapshot = (live: number, waiting = 0) =>
   ({
     sources: [{ name: "a", inflight: 99 }],
@@ -46,7 +51,7 @@ function usePool(workers = 2, concurrency = 4) {
       tell: onMessage,
       answer(id) {
         worker.calls.splice(worker.calls.indexOf(id), 1);
-        onMessage({ kind: "answer", id, response });
+        onMessage({ kind: "answer", id, answer });
       },
       die: () => onEnd("was killed by SIGKILL", true),
       crash: () => onEnd("ended with exit code 7", false),
@@ -67,6 +72,7 @@ function usePool(workers = 2, concurrency = 4) {
 
   const pool = createWorkerPool({
     scope: "LLM",
+    kind: "chat",
     models: ["m"],
     setup: { scope: "LLM" },
     workers,
@@ -88,7 +94,8 @@ async function readyPool(concurrency = 4) {
   return { ...setting, first, second };
 }
 
-const ask = (pool: WorkerPool, count: number) => Array.from({ length: count }, (_, at) => pool.chat(request(`l${at}`)));
+const ask = (pool: WorkerPool, count: number) =>
+  Array.from({ length: count }, (_, at) => pool.call(lineCall(`l${at}`), never()));
 
 describe("a pool of workers", () => {
   it("starts no more of them than there are lines, and none for none", async () => {
@@ -114,7 +121,7 @@ describe("a pool of workers", () => {
     second.tell({ kind: "ready" });
     expect([first.calls.length, second.calls.length]).toEqual([2, 2]);
     for (const worker of [first, second]) for (const id of [...worker.calls]) worker.answer(id);
-    expect(await Promise.all(calls)).toEqual([response, response, response, response]);
+    expect(await Promise.all(calls)).toEqual([answer, answer, answer, answer]);
   });
 
   it("hands the lines of a dead worker to the others at once, in order, and takes no late word of it", async () => {
@@ -124,9 +131,9 @@ describe("a pool of workers", () => {
     first.die();
     expect(second.calls.slice(-2)).toEqual(lost);
     expect(notes).toEqual(["A worker was killed by SIGKILL. Its lines in flight are run again: 2."]);
-    first.tell({ kind: "answer", id: lost[0] as number, response: { content: "late" } as ChatResponse });
+    first.tell({ kind: "answer", id: lost[0] as number, answer: { body: "late" } as LineAnswer });
     for (const id of [...second.calls]) second.answer(id);
-    expect(await Promise.all(calls)).toEqual([response, response, response, response]);
+    expect(await Promise.all(calls)).toEqual([answer, answer, answer, answer]);
     await kernel.advance(250);
     expect(started).toHaveLength(3);
     expect(pool.workers()).toMatchObject([
@@ -145,7 +152,7 @@ describe("a pool of workers", () => {
     });
     const [call] = ask(pool, 1);
     first.tell({ kind: "failure", id: 0, error: JSON.parse(JSON.stringify(toWire(error))) });
-    const got = await call?.catch((reason) => reason);
+    const got = await call?.catch((reason: unknown) => reason);
     expect(got).toBeInstanceOf(AllSourcesExhausted);
     expect(got).toMatchObject({
       reason: "retry_exhausted",
@@ -157,12 +164,12 @@ describe("a pool of workers", () => {
   it("cancels a call wherever it is", async () => {
     const { pool, first, second } = await readyPool(2);
     const controller = new AbortController();
-    const calls = ["a", "b", "c"].map((line) => pool.chat({ ...request(line), signal: controller.signal }));
+    const calls = ["a", "b", "c"].map((line) => pool.call(lineCall(line), controller.signal));
     controller.abort("stopped");
     expect(await Promise.allSettled(calls)).toEqual(calls.map(() => ({ status: "rejected", reason: "stopped" })));
     for (const worker of [first, second]) expect(worker.said.at(-1)).toMatchObject({ kind: "cancel" });
     expect(pool.workers()).toMatchObject([{ inFlight: 0 }, { inFlight: 0 }]);
-    const late = pool.chat({ ...request("d"), signal: controller.signal });
+    const late = pool.call(lineCall("d"), controller.signal);
     await expect(late).rejects.toBe("stopped");
   });
 });
@@ -179,7 +186,7 @@ describe("a worker that dies again and again", () => {
     }
     await kernel.advance(60_000);
     expect(started).toHaveLength(6);
-    const late = pool.chat(request("late"));
+    const late = pool.call(lineCall("late"), never());
     await expect(late).rejects.toThrow(WorkersFailedError);
     await expect(late).rejects.toThrow(/died 5 times in a row without finishing a line \(the last one was killed/);
     // The lines of the dead had gone to the other one.
@@ -192,7 +199,7 @@ describe("a worker that dies again and again", () => {
     const { kernel, pool, started } = await readyPool();
     for (let round = 0; round < 20; round++) {
       await kernel.advance(10_000);
-      const call = pool.chat(request("x"));
+      const call = pool.call(lineCall("x"), never());
       for (const worker of started.slice(-2)) worker.tell({ kind: "ready" });
       const owner = started.find(({ calls }) => calls.length > 0) as FakeWorker;
       owner.answer(owner.calls[0] as number);
@@ -260,7 +267,7 @@ describe("a line that workers die of", () => {
     const start = setting.pool.start(1);
     setting.started[0]?.tell({ kind: "ready" });
     await start;
-    const bad = setting.pool.chat(request("bad"));
+    const bad = setting.pool.call(lineCall("bad"), never());
     const outcome = bad.catch((error: unknown) => error);
     await playOut(setting, () => true, "crash");
     expect(await outcome).toBeInstanceOf(LineKillsWorkersError);
@@ -271,7 +278,7 @@ describe("a line that workers die of", () => {
     const start = setting.pool.start(1);
     setting.started[0]?.tell({ kind: "ready" });
     await start;
-    const outcome = setting.pool.chat(request("bad")).catch((error: unknown) => error);
+    const outcome = setting.pool.call(lineCall("bad"), never()).catch((error: unknown) => error);
     const companies = await playOut(setting, () => true, "die");
     expect(companies).toHaveLength(4);
     expect(await outcome).toBeInstanceOf(LineKillsWorkersError);

@@ -1,5 +1,5 @@
-import type { ChatRequest, ChatResponse } from "../../domain/chat.js";
 import type { CancelTimer, Runtime } from "../../ports/runtime.js";
+import type { LineAnswer, LineCall, LineKind } from "../kinds/kinds.js";
 import type { BatchClient, BatchSnapshot, BatchWorker } from "../types.js";
 import type { WorkerSetup } from "./messages.js";
 import { MAX_DEATHS_IN_A_ROW, WorkersFailedError, whyGiveUp } from "./restarts.js";
@@ -11,6 +11,7 @@ import type { StartWorker } from "./worker-process.js";
 
 export interface PoolOptions {
   readonly scope: string;
+  readonly kind: LineKind;
   readonly models: readonly string[];
   readonly setup: WorkerSetup;
   /** Worker processes, at least 1. */
@@ -150,31 +151,32 @@ export function createWorkerPool(options: PoolOptions): WorkerPool {
   }
 
   function admit(
-    { signal, ...request }: ChatRequest,
-    resolve: (response: ChatResponse) => void,
+    call: LineCall,
+    signal: AbortSignal,
+    resolve: (answer: LineAnswer) => void,
     reject: (error: unknown) => void,
   ): void {
-    if (failed !== undefined || signal?.aborted) {
-      reject(failed ?? signal?.reason);
+    if (failed !== undefined || signal.aborted) {
+      reject(failed ?? signal.reason);
       return;
     }
     const id = nextId++;
     const cancel = (): void => {
-      const at = queue.findIndex((call) => call.id === id);
+      const at = queue.findIndex((waiting) => waiting.id === id);
       if (at >= 0) queue.splice(at, 1);
       for (const slot of slots) slot.cancel(id);
-      reject(signal?.reason);
+      reject(signal.reason);
     };
-    const leave = (): void => signal?.removeEventListener("abort", cancel);
-    signal?.addEventListener("abort", cancel, { once: true });
+    const leave = (): void => signal.removeEventListener("abort", cancel);
+    signal.addEventListener("abort", cancel, { once: true });
     queue.push({
       id,
-      request,
+      call,
       deaths: NO_DEATHS,
       diedIn: undefined,
-      resolve(response) {
+      resolve(answer) {
         leave();
-        resolve(response);
+        resolve(answer);
       },
       reject(error) {
         leave();
@@ -200,6 +202,7 @@ export function createWorkerPool(options: PoolOptions): WorkerPool {
 
   return {
     scope: options.scope,
+    kind: options.kind,
     models: options.models,
     snapshot,
     leases: async () => ({ live: livePermits(await askStates()) }),
@@ -212,7 +215,7 @@ export function createWorkerPool(options: PoolOptions): WorkerPool {
       }
       if (failed !== undefined) throw failed;
     },
-    chat: (request) => new Promise((resolve, reject) => admit(request, resolve, reject)),
+    call: (call, signal) => new Promise((resolve, reject) => admit(call, signal, resolve, reject)),
     async close(limitMs) {
       closing = true;
       for (const slot of slots) slot.end();
@@ -232,6 +235,6 @@ function leastOf(slots: readonly Slot[]): Slot {
   return slots.reduce((a, b) => (b.inFlight < a.inFlight ? b : a));
 }
 
-function nameOf({ request }: PoolCall): string {
-  return JSON.stringify(request.parentCallId ?? "");
+function nameOf({ call }: PoolCall): string {
+  return JSON.stringify(call.parentCallId);
 }

@@ -1,4 +1,4 @@
-import type { ChatRequest, ChatResponse } from "../../domain/chat.js";
+import type { LineCall } from "../kinds/kinds.js";
 import type { BatchClient } from "../types.js";
 import type { FromWorker, ToWorker } from "./messages.js";
 import { toWire } from "./wire-error.js";
@@ -11,18 +11,17 @@ export interface Serving {
 }
 
 export function serveCalls(
-  client: Pick<BatchClient, "chat" | "snapshot" | "leases">,
+  client: Pick<BatchClient, "call" | "snapshot" | "leases">,
   put: (message: FromWorker) => void,
   onEnd: () => void,
 ): Serving {
   const calls = new Map<number, AbortController>();
 
-  async function call(id: number, request: Omit<ChatRequest, "signal">): Promise<void> {
+  async function make(id: number, call: LineCall): Promise<void> {
     const controller = new AbortController();
     calls.set(id, controller);
     try {
-      const response = await client.chat({ ...request, signal: controller.signal });
-      put({ kind: "answer", id, response: written(response) });
+      put({ kind: "answer", id, answer: await client.call(call, controller.signal) });
     } catch (error) {
       put({ kind: "failure", id, error: toWire(error) });
     } finally {
@@ -41,7 +40,7 @@ export function serveCalls(
 
   return {
     receive(message) {
-      if (message.kind === "call") void call(message.id, message.request);
+      if (message.kind === "call") void make(message.id, message.call);
       else if (message.kind === "cancel") calls.get(message.id)?.abort(new Error("the batch was stopped"));
       else if (message.kind === "ask") void tellState();
       else onEnd();
@@ -50,9 +49,4 @@ export function serveCalls(
       for (const controller of calls.values()) controller.abort(reason);
     },
   };
-}
-
-/** What no line of OUT holds stays here: it may be as large as the answer itself. */
-function written({ parsed: _, ...response }: ChatResponse): ChatResponse {
-  return response;
 }

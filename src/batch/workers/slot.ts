@@ -1,5 +1,5 @@
-import type { ChatRequest, ChatResponse } from "../../domain/chat.js";
 import type { CancelTimer, Runtime } from "../../ports/runtime.js";
+import type { LineAnswer, LineCall } from "../kinds/kinds.js";
 import type { BatchWorker } from "../types.js";
 import type { FromWorker, ToldState, WorkerSetup } from "./messages.js";
 import { restartAfterMs } from "./restarts.js";
@@ -11,8 +11,8 @@ import type { StartWorker, WorkerLink } from "./worker-process.js";
 /** A line's call in the hands of the pool. */
 export interface PoolCall {
   readonly id: number;
-  readonly request: Omit<ChatRequest, "signal">;
-  readonly resolve: (response: ChatResponse) => void;
+  readonly call: LineCall;
+  readonly resolve: (answer: LineAnswer) => void;
   readonly reject: (error: unknown) => void;
   deaths: LineDeaths;
   /** Where the newest of them was. */
@@ -84,7 +84,7 @@ export function createSlot(options: SlotOptions): Slot {
       options.onReady();
     } else if (message.kind === "refused") options.onRefused(message.reason);
     else if (message.kind === "note") options.onNote(message.text);
-    else if (message.kind === "answer") finish(message.id)?.resolve(message.response);
+    else if (message.kind === "answer") finish(message.id)?.resolve(message.answer);
     else if (message.kind === "failure") finish(message.id)?.reject(fromWire(message.error));
     else {
       askedMs = undefined;
@@ -147,7 +147,7 @@ export function createSlot(options: SlotOptions): Slot {
     holds: (id) => calls.has(id),
     take(call) {
       calls.set(call.id, call);
-      link?.put({ kind: "call", id: call.id, request: call.request });
+      link?.put({ kind: "call", id: call.id, call: call.call });
     },
     cancel(id) {
       if (calls.delete(id)) link?.put({ kind: "cancel", id });

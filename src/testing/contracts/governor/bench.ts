@@ -62,6 +62,7 @@ export function sourceConfig(name: string, overrides: Partial<SourceConfig> = {}
     model: "contract-model",
     profile: OPENAI_PROFILE,
     transport: "openai",
+    ocrReader: "auto",
     timeoutMs: 120_000,
     ttftTimeoutMs: 60_000,
     interTokenTimeoutMs: 30_000,

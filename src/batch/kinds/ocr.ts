@@ -1,0 +1,59 @@
+import type { PageReader } from "../../documents/pages.js";
+import { DocumentError } from "../../documents/pdf.js";
+import type { OcrCallOptions, OcrInput, OcrLayoutResult, OcrTextResult } from "../../domain/ocr.js";
+import { RequestRejectedError } from "../../errors.js";
+import type { BatchClient } from "../types.js";
+import type { LineAnswer, OcrLine } from "./kinds.js";
+
+/** The slice of OcrClient that OCR lines need. */
+export interface OcrLineClient extends Pick<BatchClient, "scope" | "models" | "snapshot" | "leases"> {
+  recognizeText(image: OcrInput, options: OcrCallOptions): Promise<OcrTextResult>;
+  parseLayout(image: OcrInput, options: OcrCallOptions): Promise<OcrLayoutResult>;
+}
+
+/** OCR lines: the file, or one of its pages, read by a client for OCR. */
+export function ocrLines(client: OcrLineClient, pages: PageReader): BatchClient {
+  return {
+    kind: "ocr",
+    scope: client.scope,
+    models: client.models,
+    async call({ request, sessionId, parentCallId }, signal) {
+      if (request.kind !== "ocr") throw new TypeError(`a line of kind ${request.kind} came to a client for OCR`);
+      const image = await pictureOf(request, pages);
+      const options = { sessionId, parentCallId, signal };
+      if (request.operation === "ocr_text") return textAnswer(await client.recognizeText(image, options));
+      return layoutAnswer(await client.parseLayout(image, options));
+    },
+    snapshot: () => client.snapshot(),
+    leases: () => client.leases(),
+  };
+}
+
+/** A page that can't be drawn is the line's own fault; a package that is missing is everybody's. */
+async function pictureOf({ image, page, operation }: OcrLine, pages: PageReader): Promise<OcrInput> {
+  if (page === undefined) return image;
+  try {
+    return await pages.page(image, page);
+  } catch (error) {
+    if (!(error instanceof DocumentError)) throw error;
+    throw new RequestRejectedError(`${error.message}; nothing was sent`, { code: "bad_request", operation });
+  }
+}
+
+function textAnswer({ text, ...result }: OcrTextResult): LineAnswer {
+  const body = { object: "ocr.text", model: result.model, page_count: result.pageCount, text };
+  return { ...result, body };
+}
+
+function layoutAnswer({ pages, elements, droppedElements, ...result }: OcrLayoutResult): LineAnswer {
+  const { model, pageCount } = result;
+  const body = {
+    object: "ocr.layout",
+    model,
+    page_count: pageCount,
+    pages,
+    elements,
+    dropped_elements: droppedElements,
+  };
+  return { ...result, body };
+}

@@ -1,0 +1,127 @@
+import { createHash } from "node:crypto";
+import { open } from "node:fs/promises";
+import { basename, resolve } from "node:path";
+import type { OcrMediaType } from "../domain/ocr.js";
+import { mediaTypeOf } from "../domain/picture.js";
+import { DocumentError, openPdf, type PdfDocument } from "./pdf.js";
+
+/** A file that is to be read page by page. */
+export interface SourceDocument {
+  /** Absolute. */
+  readonly path: string;
+  /** Its file name, unique among the documents of a run. */
+  readonly name: string;
+  readonly mediaType: OcrMediaType;
+  /** A picture is one page. */
+  readonly pageCount: number;
+  /** Of its bytes: a file that changed is another document. */
+  readonly sha256: string;
+}
+
+/** Reads what each file is and how many pages it has. Throws DocumentError that names the file. */
+export async function lookAtDocuments(paths: readonly string[]): Promise<SourceDocument[]> {
+  const documents: SourceDocument[] = [];
+  const byName = new Map<string, string>();
+  for (const given of paths) {
+    const path = resolve(given);
+    const name = basename(path);
+    const other = byName.get(name);
+    if (other !== undefined && other !== path) {
+      throw new DocumentError("document", `${other} and ${path} have the same name; give each run of its own a folder`);
+    }
+    if (other !== undefined) continue;
+    byName.set(name, path);
+    documents.push(await lookAt(path, name));
+  }
+  return documents;
+}
+
+async function lookAt(path: string, name: string): Promise<SourceDocument> {
+  const bytes = await readDocument(path);
+  const mediaType = mediaTypeOf(bytes);
+  if (mediaType === undefined) {
+    throw new DocumentError("document", `${path} is neither PNG, JPEG, WebP, TIFF nor PDF by its content`);
+  }
+  const sha256 = createHash("sha256").update(bytes).digest("hex");
+  if (mediaType !== "application/pdf") return { path, name, mediaType, pageCount: 1, sha256 };
+  const pdf = await openPdf(bytes, path);
+  try {
+    return { path, name, mediaType, pageCount: pdf.pageCount, sha256 };
+  } finally {
+    pdf.close();
+  }
+}
+
+/** The bytes of a regular file. Throws DocumentError. */
+async function readDocument(path: string): Promise<Buffer> {
+  try {
+    await using file = await open(path, "r");
+    const stats = await file.stat();
+    if (!stats.isFile())
+      throw new DocumentError(
+        "document",
+        `${path} is ${stats.isDirectory() ? "a folder; name the files in it" : "no file"}`,
+      );
+    return await file.readFile();
+  } catch (error) {
+    if (error instanceof DocumentError) throw error;
+    const { code, message } = error as NodeJS.ErrnoException;
+    const why = code === "ENOENT" ? "there is no such file" : message;
+    throw new DocumentError("document", `${path} can't be read: ${why}`, error);
+  }
+}
+
+/** Draws pages of PDFs that stay open between two of them, one document at a time in the order they come. */
+export interface PageReader {
+  /** The picture of one page: of a PDF a drawing, of a picture its own bytes. Rejects with DocumentError. */
+  page(path: string, number: number): Promise<Buffer>;
+  close(): void;
+}
+
+/** Documents kept open: calls in flight at the end of one document and the beginning of the next. */
+const MAX_OPEN = 4;
+
+export function createPageReader(): PageReader {
+  const opened = new Map<string, Promise<{ bytes: Buffer; pdf: PdfDocument | null }>>();
+
+  function documentAt(path: string): Promise<{ bytes: Buffer; pdf: PdfDocument | null }> {
+    const known = opened.get(path);
+    if (known !== undefined) {
+      opened.delete(path);
+      opened.set(path, known);
+      return known;
+    }
+    const opening = openAt(path);
+    opened.set(path, opening);
+    opening.catch(() => opened.delete(path));
+    for (const [oldest, document] of opened) {
+      if (opened.size <= MAX_OPEN) break;
+      opened.delete(oldest);
+      void closed(document);
+    }
+    return opening;
+  }
+
+  return {
+    async page(path, number) {
+      const { bytes, pdf } = await documentAt(path);
+      if (pdf !== null) return pdf.renderPage(number);
+      if (number === 1) return bytes;
+      throw new DocumentError("page", `${path} is a picture: it has no page ${number}`);
+    },
+    close() {
+      for (const document of opened.values()) void closed(document);
+      opened.clear();
+    },
+  };
+}
+
+async function openAt(path: string): Promise<{ bytes: Buffer; pdf: PdfDocument | null }> {
+  const bytes = await readDocument(path);
+  return { bytes, pdf: mediaTypeOf(bytes) === "application/pdf" ? await openPdf(bytes, path) : null };
+}
+
+async function closed(document: Promise<{ pdf: PdfDocument | null }>): Promise<void> {
+  const opened = await document.catch(() => undefined);
+  opened?.pdf?.close();
+}

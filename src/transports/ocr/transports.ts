@@ -1,0 +1,35 @@
+import { isOcrTransport, type OcrTransportName } from "../../domain/ocr.js";
+import type { SourceConfig } from "../../domain/source.js";
+import type { OcrTransport } from "../../ports/transport.js";
+import type { OpenAiChatTransportOptions } from "../openai/chat.js";
+
+type Maker = (options: OpenAiChatTransportOptions) => OcrTransport;
+
+const MAKERS: Partial<Record<OcrTransportName, Maker>> = {};
+
+/** Every OCR protocol behind one port: each source is asked by its own, made when it is first needed. */
+export function createOcrTransport(options: OpenAiChatTransportOptions): OcrTransport {
+  const made = new Map<OcrTransportName, OcrTransport>();
+
+  function of({ transport }: SourceConfig): OcrTransport {
+    // Checked where the configuration is read.
+    const name: OcrTransportName = isOcrTransport(transport) ? transport : "vlm";
+    let found = made.get(name);
+    if (found === undefined) {
+      const make = MAKERS[name];
+      if (make === undefined) throw new TypeError(`there is no transport ${name}`);
+      found = make(options);
+      made.set(name, found);
+    }
+    return found;
+  }
+
+  return {
+    recognizeText: (attempt) => of(attempt.source).recognizeText(attempt),
+    parseLayout: (attempt) => of(attempt.source).parseLayout(attempt),
+    checkHealth: (check) => of(check.source).checkHealth(check),
+    async close() {
+      await Promise.all([...made.values()].map((transport) => transport.close()));
+    },
+  };
+}
