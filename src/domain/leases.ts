@@ -39,7 +39,10 @@ export interface LeaseBook {
   nextExpiryOfMs(source: SourceName): number | null;
 }
 
-/** When a lease that begins now ends: a whole millisecond, which stores sort by faster than by fractions. */
+/**
+ * When a lease that begins now ends: a whole millisecond, which stores sort by faster than by fractions, and never before
+ * its holder thinks.
+ */
 export function leaseEndMs(nowMs: number, leaseTtlMs: number): number {
-  return Math.floor(nowMs + leaseTtlMs);
+  return Math.ceil(nowMs + leaseTtlMs);
 }

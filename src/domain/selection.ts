@@ -12,8 +12,11 @@ import type { Want } from "./tick.js";
 const UNLIMITED_CAPACITY = 32;
 /** A source that rate-limited this call is chosen only when the others are four times as busy. */
 const LIMITED_HERE_FACTOR = 4;
-/** Waiting longer than this for an untried source is worse than trying a failed one again. */
-const FAILED_HERE_PATIENCE_MS = 30_000;
+/**
+ * Waiting longer than this for an untried source is worse than trying a failed one again: a lease of 30 s, whose end is a
+ * whole millisecond.
+ */
+const FAILED_HERE_PATIENCE_MS = 30_001;
 /** A session stays with its source while that is at most this much worse than the best. */
 const AFFINITY_TOLERANCE = 1.5;
 /** Equal sources share the calls by chance. */

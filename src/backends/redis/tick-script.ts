@@ -4299,7 +4299,7 @@ end,
 ["domain.leases"] = function(...) 
 local ____exports = {}
 function ____exports.leaseEndMs(nowMs, leaseTtlMs)
-return math.floor(nowMs + leaseTtlMs)
+return math.ceil(nowMs + leaseTtlMs)
 end
 return ____exports
 end,
@@ -4641,7 +4641,7 @@ outTokens
 end
 UNLIMITED_CAPACITY = 32
 LIMITED_HERE_FACTOR = 4
-local FAILED_HERE_PATIENCE_MS = 30000
+local FAILED_HERE_PATIENCE_MS = 30001
 local AFFINITY_TOLERANCE = 1.5
 NOISE = 0.02
 function ____exports.withoutFailedHere(standings, want)

@@ -1,3 +1,4 @@
+import { leaseEndMs } from "../../domain/leases.js";
 import type { Grant } from "../../domain/tick.js";
 
 export interface LedgerLease {
@@ -46,7 +47,7 @@ export function createLeaseLedger(): LeaseLedger {
   }
   return {
     add(grant, nowMs) {
-      leases.set(grant.leaseId, { grant, probes: grant.probe, expiresAtMs: nowMs + grant.leaseTtlMs });
+      leases.set(grant.leaseId, { grant, probes: grant.probe, expiresAtMs: leaseEndMs(nowMs, grant.leaseTtlMs) });
       add(inflight, grant.source, 1);
       if (grant.probe) add(probes, grant.source, 1);
     },
@@ -55,7 +56,7 @@ export function createLeaseLedger(): LeaseLedger {
       const lease = leases.get(leaseId);
       if (lease === undefined) return;
       leases.delete(leaseId);
-      lease.expiresAtMs = nowMs + lease.grant.leaseTtlMs;
+      lease.expiresAtMs = leaseEndMs(nowMs, lease.grant.leaseTtlMs);
       leases.set(leaseId, lease);
     },
     remove,
