@@ -1,4 +1,5 @@
 import { createFeed, type ModelRule } from "./feed.js";
+import { type BatchForm, openAiForm } from "./form.js";
 import { acquireLock, thisProcess } from "./lock.js";
 import { type BatchLoop, createLoop } from "./loop.js";
 import { type OpenInput, openInput } from "./open-input.js";
@@ -57,6 +58,7 @@ async function runLocked(places: Places, options: BatchOptions): Promise<BatchSu
       prefixSha256: input.scan?.prefixSha256,
       ties,
       retryFailed: options.retryFailed ?? false,
+      entry: formOf(options).entry,
       newBatchId: () => runtime.uuid(),
       startedAt: new Date(runtime.wallNow()).toISOString(),
       onNote,
@@ -69,9 +71,15 @@ async function runLocked(places: Places, options: BatchOptions): Promise<BatchSu
   }
 }
 
-function modelRule({ client, strictModel = false }: BatchOptions, onNote: (text: string) => void): ModelRule {
+function formOf({ form, client }: BatchOptions): BatchForm {
+  return form ?? openAiForm(client.kind ?? "chat");
+}
+
+function modelRule(options: BatchOptions, onNote: (text: string) => void): ModelRule {
+  const { client, strictModel = false } = options;
   let noted = false;
   return {
+    parse: formOf(options).parse,
     models: client.models,
     strictModel,
     onIgnoredModel(model) {
@@ -95,7 +103,12 @@ async function runPrepared(
   const { client, runtime, onProgress } = options;
   const linesToDo = input.scan === undefined ? undefined : Math.max(0, input.scan.lines - out.done.size);
   const { batchId } = out;
-  await options.onReady?.({ batchId, outPath: places.outPath, linesToDo, readOut: () => entriesOf(places) });
+  await options.onReady?.({
+    batchId,
+    outPath: places.outPath,
+    linesToDo,
+    readOut: () => entriesOf(places, formOf(options)),
+  });
   const paidTwice = await countPaidTwice(options, out);
   const tally = createTally({
     batchId,
@@ -140,6 +153,7 @@ function assembleLoop(
     client,
     runtime,
     feed: createFeed(input.reader, { ...rule, done: out.done, skipBadLines, isStream }),
+    form: formOf(options),
     sink: ordered ? createOrderedSink(plainSink) : plainSink,
     ordered,
     tally,
@@ -187,10 +201,10 @@ async function countPaidTwice({ earlierAttempts }: BatchOptions, { batchId, done
   return count;
 }
 
-async function* entriesOf(places: Places): AsyncGenerator<OutEntry> {
+async function* entriesOf(places: Places, { entry: read }: BatchForm): AsyncGenerator<OutEntry> {
   // A device gives back nothing that was written, and may never end.
   if (places.outIsDevice || !places.outExists) return;
-  for await (const entry of readOut(places.outPath)) if (entry !== undefined) yield entry;
+  for await (const entry of readOut(places.outPath, read)) if (entry !== undefined) yield entry;
 }
 
 /** First Ctrl-C drains, second aborts. Returns the function that removes the listeners. */

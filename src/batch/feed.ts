@@ -1,10 +1,13 @@
 import { createIdSet, type IdSet } from "./done-set.js";
+import type { BatchForm } from "./form.js";
 import type { LineReader } from "./input.js";
-import { type BatchLine, type BrokenLine, parseLine, type RawLine } from "./lines.js";
+import type { BatchLine, BrokenLine, RawLine } from "./lines.js";
 
 export type FeedLine = BatchLine | BrokenLine;
 
+/** How a line of IN is read. */
 export interface ModelRule {
+  readonly parse: BatchForm["parse"];
   /** Configured models of the scope. */
   readonly models: readonly string[];
   /** A line with another model is broken; else its model is left out. */
@@ -15,7 +18,7 @@ export interface ModelRule {
 
 /** Reads a line and settles its model against the configured ones (spec 08). */
 export function readLine(raw: RawLine, rule: ModelRule): FeedLine {
-  const line = parseLine(raw);
+  const line = rule.parse(raw);
   if (line.kind === "broken" || line.request.model === undefined) return line;
   const { model, ...request } = line.request;
   if (rule.models.includes(model)) return line;

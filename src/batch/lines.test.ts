@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import type { ChatRequest } from "../domain/chat.js";
 import { type BatchLine, type BrokenLine, parseLine } from "./lines.js";
 
 const parse = (value: unknown, number = 1) => parseLine({ number, text: JSON.stringify(value) });
@@ -46,9 +47,9 @@ describe("forms of a line", () => {
     [{ body: { messages }, method: "GET" }, /method "GET"/],
     [{ body: { messages }, url: "/v1/responses" }, /"\/v1\/responses" is not supported/],
     [{ body: { messages, model: 5 } }, /model must be a text/],
-    [{ url: "/v1/embeddings", body: { input: "x" } }, /embedding lines are not supported/],
-    [{ body: { input: ["x"] } }, /embedding lines are not supported/],
-    [{ input: "x" }, /embedding lines are not supported/],
+    [{ url: "/v1/embeddings", body: { input: "x" } }, /an embedding line, and the scope is one for chat/],
+    [{ body: { input: ["x"] } }, /an embedding line, and the scope is one for chat/],
+    [{ input: "x" }, /an embedding line, and the scope is one for chat/],
     [{ image: "a.png" }, /OCR lines are not supported/],
   ])("refuses %j with the reason", (value, reason) => {
     expect(problem(value)).toMatch(reason);
@@ -110,7 +111,9 @@ describe("wire fields", () => {
   });
 
   it("lets max_completion_tokens win and hands a strange value to the provider as given", () => {
-    expect(good({ messages, max_completion_tokens: 9, max_tokens: 5 }).request.sampling).toEqual({ maxTokens: 9 });
+    expect((good({ messages, max_completion_tokens: 9, max_tokens: 5 }).request as ChatRequest).sampling).toEqual({
+      maxTokens: 9,
+    });
     expect(good({ messages, temperature: "hot", stop: 5, tools: {} }).request).toEqual({
       messages,
       extraBody: { temperature: "hot", stop: 5, tools: {} },
@@ -119,7 +122,7 @@ describe("wire fields", () => {
 
   it("keeps a field named __proto__ a field", () => {
     const line = parseLine({ number: 1, text: '{"prompt":"x","__proto__":{"polluted":true},"constructor":1}' });
-    const extra = (line as BatchLine).request.extraBody ?? {};
+    const extra = ((line as BatchLine).request as ChatRequest).extraBody ?? {};
     expect(Object.hasOwn(extra, "__proto__")).toBe(true);
     expect(extra.polluted).toBeUndefined();
     expect(extra.constructor).toBe(1);

@@ -1,4 +1,6 @@
 import type { ChatMessage, ChatRequest, Sampling } from "../domain/chat.js";
+import type { LineKind, LineRequest } from "./ask.js";
+import { toEmbeddingRequest } from "./embedding-lines.js";
 
 /** One physical line of IN, or why it could not be taken as text. */
 export type RawLine =
@@ -11,7 +13,7 @@ export interface BatchLine {
   /** 1-based number of the physical line. */
   readonly number: number;
   readonly id: string;
-  readonly request: ChatRequest;
+  readonly request: LineRequest;
   /** Size of the text, for memory bounds. */
   readonly textLength: number;
 }
@@ -60,30 +62,40 @@ const SAMPLING: Readonly<Record<string, readonly [keyof Sampling, (value: unknow
   n: ["n", isNumber],
 };
 
-/** Reads one line of IN (spec 08): OpenAI Batch, `{id?, messages, …}` or `{id?, prompt, …}`. Never throws. */
-export function parseLine(raw: RawLine): BatchLine | BrokenLine {
-  const fallbackId = `line-${raw.number}`;
-  const broken = (problem: string, id = fallbackId): BrokenLine => ({
-    kind: "broken",
-    number: raw.number,
-    id,
-    problem,
-  });
-  if ("problem" in raw) return broken(raw.problem);
+/**
+ * Reads one line of IN (spec 08): OpenAI Batch, `{id?, messages, …}`, `{id?, prompt, …}`, or `{id?, input, …}` for vectors.
+ * A line of another kind than the batch's is broken. Never throws.
+ */
+export function parseLine(raw: RawLine, kind: LineKind = "chat"): BatchLine | BrokenLine {
+  const line = readObject(raw);
+  if ("problem" in line) return line;
+  const { id, fields } = line;
+  const body = kind === "chat" ? readBody(fields) : readEmbeddingBody(fields);
+  if (typeof body === "string") return brokenLine(raw, body, id);
+  const request = kind === "chat" ? toChatRequest(body) : toEmbeddingRequest(body);
+  if (typeof request === "string") return brokenLine(raw, request, id);
+  return { kind: "line", number: raw.number, id, request, textLength: line.textLength };
+}
+
+export function brokenLine({ number }: RawLine, problem: string, id = `line-${number}`): BrokenLine {
+  return { kind: "broken", number, id, problem };
+}
+
+/** The object that a line of JSONL is, with its id: its own, or one by its number. */
+export function readObject(
+  raw: RawLine,
+): { readonly id: string; readonly fields: Fields; readonly textLength: number } | BrokenLine {
+  if ("problem" in raw) return brokenLine(raw, raw.problem);
   let value: unknown;
   try {
     value = JSON.parse(raw.text);
   } catch (error) {
-    return broken(`not valid JSON: ${(error as Error).message}`);
+    return brokenLine(raw, `not valid JSON: ${(error as Error).message}`);
   }
-  if (!isFields(value)) return broken("not a JSON object");
-  const id = readId(value) ?? fallbackId;
-  if (typeof id !== "string") return broken(id.problem);
-  const body = readBody(value);
-  if (typeof body === "string") return broken(body, id);
-  const request = toChatRequest(body);
-  if (typeof request === "string") return broken(request, id);
-  return { kind: "line", number: raw.number, id, request, textLength: raw.text.length };
+  if (!isFields(value)) return brokenLine(raw, "not a JSON object");
+  const id = readId(value) ?? `line-${raw.number}`;
+  if (typeof id !== "string") return brokenLine(raw, id.problem);
+  return { id, fields: value, textLength: raw.text.length };
 }
 
 /** custom_id ?? id; undefined when neither is given. */
@@ -109,6 +121,24 @@ function readBody(line: Fields): Fields | string {
   return "has neither body, messages nor prompt";
 }
 
+/** The fields of a request for vectors, or the reason why there is none. */
+function readEmbeddingBody(line: Fields): Fields | string {
+  const { body, method, url } = line;
+  if (url !== undefined && (typeof url !== "string" || !EMBEDDINGS_PATH.test(url))) {
+    return typeof url === "string" && CHAT_PATH.test(url)
+      ? CHAT_REFUSED
+      : `url ${JSON.stringify(url)} is not supported: this scope runs /v1/embeddings`;
+  }
+  if (method !== undefined && method !== "POST") return `method ${JSON.stringify(method)} is not supported: use POST`;
+  const fields = body === undefined ? withoutEnvelope(line) : body;
+  if (!isFields(fields)) return "body must be an object";
+  if (fields.input !== undefined) return fields;
+  if (fields.messages !== undefined || line.prompt !== undefined) return CHAT_REFUSED;
+  return body === undefined ? "has neither body nor input" : "body has no input";
+}
+
+const CHAT_REFUSED = "is a chat line, and the scope is one for embeddings: choose one without BATCH_SIZE by --scope";
+
 function withoutEnvelope(line: Fields): Fields {
   return Object.fromEntries(Object.entries(line).filter(([name]) => !ENVELOPE.has(name)));
 }
@@ -124,7 +154,7 @@ function readEnvelope(line: Fields): Fields | string {
   return otherKind(body) ?? (body.messages === undefined ? "body has no messages" : body);
 }
 
-const EMBEDDING_REFUSED = "embedding lines are not supported: batch runs chat lines only";
+const EMBEDDING_REFUSED = "is an embedding line, and the scope is one for chat: choose one with BATCH_SIZE by --scope";
 
 function otherKind(fields: Fields): string | undefined {
   if (fields.messages !== undefined) return undefined;

@@ -5,6 +5,7 @@ import { AllSourcesExhausted, CircuitOpenError, RequestRejectedError, SourceNotC
 import { SimulationKernel } from "../testing/kernel.js";
 import { sampleResponse } from "../testing/sample-answers.js";
 import type { Feed } from "./feed.js";
+import { openAiForm } from "./form.js";
 import type { BatchLine } from "./lines.js";
 import { type BatchLoop, createLoop } from "./loop.js";
 import { createOrderedSink, createSink } from "./output.js";
@@ -96,6 +97,7 @@ async function play(scenario: Scenario) {
     client,
     runtime,
     feed,
+    form: openAiForm("chat"),
     sink: scenario.ordered ? createOrderedSink(plain) : plain,
     ordered: scenario.ordered ?? false,
     tally,

@@ -1,4 +1,4 @@
-import type { ChatResponse } from "../domain/chat.js";
+import type { LineResponse } from "./ask.js";
 import type { BatchProgress, SourceTally } from "./types.js";
 
 /** What the run began with. */
@@ -20,7 +20,7 @@ export interface LiveCounts {
 }
 
 export interface Tally {
-  answered(response: ChatResponse): void;
+  answered(response: LineResponse): void;
   failed(): void;
   requeued(): void;
   notWritten(): void;
@@ -46,7 +46,7 @@ export function createTally(base: ProgressBase): Tally {
   /** In which nothing could go on: an estimate from it would be of the outage, not of the work. */
   let awayMs = 0;
 
-  function addToSource(response: ChatResponse): void {
+  function addToSource(response: LineResponse): void {
     const before = bySource.get(response.sourceName) ?? { answers: 0, tokens: 0, cost: 0 };
     bySource.set(response.sourceName, {
       answers: before.answers + 1,

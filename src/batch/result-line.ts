@@ -1,6 +1,7 @@
 import type { ChatChoice, ChatResponse } from "../domain/chat.js";
 import type { Usage } from "../domain/usage.js";
 import { PolyGatewayError, ResultInvalidError } from "../errors.js";
+import type { EmbeddingResponse } from "./embedding-lines.js";
 import { LineKillsWorkersError } from "./workers/restarts.js";
 
 /** The OUT line of an answer (spec 08), without the line end. */
@@ -16,6 +17,18 @@ export function successLine(lineId: string, response: ChatResponse, createdAtMs:
       cost: response.cost,
       latencyMs: Math.round(response.latencyMs),
     },
+  });
+}
+
+/** The same for vectors; several calls may have made them, each with a row of its own. */
+export function embeddingSuccess(lineId: string, response: EmbeddingResponse, body: unknown): string {
+  const { callId, calls, sourceName, attempts, cost, latencyMs } = response;
+  return JSON.stringify({
+    id: `batch_req_${callId}`,
+    custom_id: lineId,
+    response: { status_code: 200, request_id: callId, body },
+    error: null,
+    pgw: { source: sourceName, attempts, cost, latencyMs: Math.round(latencyMs), ...(calls > 1 ? { calls } : {}) },
   });
 }
 

@@ -1,7 +1,8 @@
-import type { ChatRequest, ChatResponse } from "../domain/chat.js";
 import type { ScopeSnapshot } from "../domain/tick.js";
 import { PolyGatewayError } from "../errors.js";
 import type { Runtime } from "../ports/runtime.js";
+import type { AskedClient, LineKind } from "./ask.js";
+import type { BatchForm } from "./form.js";
 
 /** What `GatewayClient.snapshot()` gives: the governor's view plus the calls that wait in this process. */
 export type BatchSnapshot = ScopeSnapshot & {
@@ -27,16 +28,17 @@ export interface BatchWorker {
 }
 
 /**
- * The slice of GatewayClient that a batch needs.
+ * The slice of GatewayClient, or of an EmbeddingClient (`embedsLines`), that a batch needs.
  *
- * `chat()` must resolve only after the record of the answering attempt is committed (bounded to 1 s), because an OUT line
+ * A call must resolve only after the record of the answering attempt is committed (bounded to 1 s), because an OUT line
  * is appended right after it (spec 05): configure the client with `durability: "sync"` and `journal: "before_send"`.
  */
-export interface BatchClient {
+export interface BatchClient extends AskedClient {
   readonly scope: string;
+  /** What lines may ask for. Default `chat`. */
+  readonly kind?: LineKind;
   /** Configured models of the enabled sources. */
   readonly models: readonly string[];
-  chat(request: ChatRequest): Promise<ChatResponse>;
   /** Rejects with GovernanceBackendError while the limits can't be asked. */
   snapshot(): BatchSnapshot | Promise<BatchSnapshot>;
   /** Permits of these calls, as far as is known without asking anybody: none means that nothing sent is under way. */
@@ -51,6 +53,8 @@ export interface BatchOptions {
   readonly outPath: string;
   readonly client: BatchClient;
   readonly runtime: Runtime;
+  /** How lines are written. Default: as OpenAI's batches write them. */
+  readonly form?: BatchForm;
   /** Required when `inPath` is `-`. */
   readonly stdin?: NodeJS.ReadableStream;
   /** Lines in flight, an integer ≥ 1. Default 32; the CLI passes `defaultConcurrency(config)` (spec 12 §1). */

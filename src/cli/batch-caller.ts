@@ -4,7 +4,7 @@ import { createWorkerPool } from "../batch/workers/pool.js";
 import { WorkersFailedError } from "../batch/workers/restarts.js";
 import { forkWorkers } from "../batch/workers/worker-process.js";
 import { balanceBooks, batchHooks } from "./batch-telemetry.js";
-import { type ClientRequest, openClient, prepareClient } from "./client.js";
+import { type ClientRequest, openBatchClient, prepareClient } from "./client.js";
 import { openConfiguration } from "./configuration.js";
 import { CliError } from "./failure.js";
 import { printable } from "./terminal.js";
@@ -13,7 +13,7 @@ import { printable } from "./terminal.js";
 export interface BatchCaller {
   readonly batchOptions: Pick<
     BatchOptions,
-    "client" | "runtime" | "concurrency" | "onReady" | "earlierAttempts" | "progressEveryMs"
+    "client" | "form" | "runtime" | "concurrency" | "onReady" | "earlierAttempts" | "progressEveryMs"
   >;
   close(): Promise<void>;
 }
@@ -37,7 +37,7 @@ export function openCaller(request: CallerRequest): BatchCaller {
 }
 
 function callerInProcess(request: CallerRequest): BatchCaller {
-  const { client, runtime, store, defaultConcurrency, close } = openClient({ ...request, batch: true });
+  const { client, runtime, store, defaultConcurrency, close } = openBatchClient(request);
   const hooks = store === undefined ? {} : batchHooks(store, runtime, request.note);
   return {
     batchOptions: { client, runtime, concurrency: request.concurrency ?? defaultConcurrency, ...hooks },
@@ -50,12 +50,13 @@ function callerWithWorkers(request: CallerRequest, workers: number): BatchCaller
   // Before anything else is said of the configuration: what is wrong with its sources is another matter.
   const { settings } = openConfiguration(request, request.terminal.env).inspectProcess();
   if (settings.limiterBackend !== "redis") throw new CliError(NOT_SHARED);
-  const { options, runtime, models, defaultConcurrency, store } = prepareClient({ ...request, batch: true });
+  const { kind, options, runtime, models, defaultConcurrency, store } = prepareClient({ ...request, batch: true });
   const { scope } = options;
   const { config, env, db } = request;
   const concurrency = request.concurrency ?? defaultConcurrency;
   const pool = createWorkerPool({
     scope,
+    kind,
     models,
     setup: { scope, ...definedOnly({ config, env, db }) },
     workers,

@@ -2,7 +2,7 @@ import { createSystemRuntime } from "../backends/system.js";
 import type { FromWorker, ToWorker, WorkerSetup } from "../batch/workers/messages.js";
 import { createOutbox } from "../batch/workers/outbox.js";
 import { type Serving, serveCalls } from "../batch/workers/serve.js";
-import { type OpenedClient, openClient } from "./client.js";
+import { type OpenedBatchClient, openBatchClient } from "./client.js";
 import { describeFailure, EXIT } from "./failure.js";
 
 /** One worker process of `polygateway batch --workers`: it makes calls that its parent hands it, and ends with it. */
@@ -18,7 +18,7 @@ const outbox = createOutbox<FromWorker>((messages, written) => {
   process.send?.([...messages], undefined, undefined, written);
 });
 
-let opened: OpenedClient | undefined;
+let opened: OpenedBatchClient | undefined;
 let serving: Serving | undefined;
 let ending = false;
 
@@ -29,7 +29,7 @@ function setUp(setup: WorkerSetup): void {
     if (opened !== undefined) outbox.put({ kind: "note", text });
   };
   try {
-    const { client, close, ...rest } = openClient({ ...setup, terminal, batch: true, note });
+    const { client, close, ...rest } = openBatchClient({ ...setup, terminal, note });
     opened = { client, close, ...rest };
     serving = serveCalls(client, outbox.put, () => void end());
     outbox.put({ kind: "ready" });

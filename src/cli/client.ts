@@ -1,10 +1,14 @@
 import { createSystemRuntime, formatLogLine } from "../backends/system.js";
+import { embedsLines } from "../batch/ask.js";
 import { defaultConcurrency } from "../batch/concurrency.js";
+import type { BatchClient } from "../batch/types.js";
+import type { ClientKind } from "../config/client-kind.js";
 import type { ProcessSettings } from "../config/env.js";
-import type { GatewayOptions } from "../config/options.js";
+import type { EmbeddingOptions, GatewayOptions } from "../config/options.js";
 import { resolveScope } from "../config/resolve.js";
+import type { EmbeddingConfig } from "../domain/embedding.js";
 import { isPostgresDsn } from "../domain/postgres-dsn.js";
-import { GatewayClient } from "../gateway.js";
+import { EmbeddingClient, GatewayClient } from "../gateway.js";
 import type { Recorder } from "../ports/recorder.js";
 import type { LogLevel, Runtime } from "../ports/runtime.js";
 import { defaultStatusFolder } from "../status/status-file.js";
@@ -15,7 +19,8 @@ import { refuseOtherAddress } from "../telemetry/reader.js";
 import { SqliteRecorder, sqliteAvailable } from "../telemetry/sqlite.js";
 import { profileFor, profiles } from "../transports/openai/profiles.js";
 import { type ConfigFlags, loadScope, openConfiguration } from "./configuration.js";
-import { chooseScope } from "./scope.js";
+import { CliError } from "./failure.js";
+import { chooseEmbeddingScope, chooseScope, notForEmbeddings } from "./scope.js";
 import { printable, type Terminal } from "./terminal.js";
 
 const LEVELS: readonly LogLevel[] = ["debug", "info", "warn", "error"];
@@ -26,7 +31,7 @@ export interface ClientRequest extends ConfigFlags {
   /** SQLite database for telemetry, or the address of a PostgreSQL one, whatever the configuration says. */
   readonly db?: string;
   readonly terminal: Pick<Terminal, "env" | "stderr">;
-  /** A batch waits where a single prompt would rather fail, and records each attempt before it goes on (spec 07). */
+  /** Takes embedding scopes too. A batch waits where a single prompt would rather fail, and records each attempt before it goes on (spec 07). */
   readonly batch?: boolean;
   /** Where warnings go. Default: stderr. */
   readonly note?: (text: string) => void;
@@ -96,7 +101,12 @@ export function batchDefaults(options: GatewayOptions, settings: ProcessSettings
 
 /** Everything a client is made of, checked; nothing is opened yet. */
 export interface PreparedClient {
+  /** What the scope is for: of a batch, either; else chat. */
+  readonly kind: ClientKind;
+  /** With the fields of an embedding client where it is one. */
   readonly options: GatewayOptions;
+  /** null = it is none for embeddings. */
+  readonly embedding: EmbeddingConfig | null;
   readonly runtime: Runtime;
   /** Models of the enabled sources. */
   readonly models: readonly string[];
@@ -118,7 +128,8 @@ export function prepareClient(request: ClientRequest): PreparedClient {
     },
   });
   const configuration = openConfiguration(request, terminal.env);
-  const loaded = loadScope(configuration, chooseScope(request.scope, configuration));
+  const wanted = request.batch === true ? "any" : "chat";
+  const loaded = loadScope(configuration, chooseScope(request.scope, configuration), wanted);
   for (const { key, level, text } of loaded.notes) if (level === "warning") note(`${key}: ${text}`);
   leastLevel = loaded.process.logLevel;
   const stores = telemetryStores(loaded.process, request.db, note);
@@ -130,9 +141,12 @@ export function prepareClient(request: ClientRequest): PreparedClient {
     telemetry: stores.length === 0 ? "none" : stores.map(recorderFor),
     ...pricingOf(loaded.process, note),
   };
-  const { config } = resolveScope(options, { profiles, profileFor });
+  const kind = loaded.client;
+  const { config, embedding } = resolveScope(options, { profiles, profileFor, client: kind });
   return {
+    kind,
     options,
+    embedding,
     runtime,
     models: [...new Set(config.sources.map(({ model }) => model))],
     defaultConcurrency: defaultConcurrency(config),
@@ -142,9 +156,51 @@ export function prepareClient(request: ClientRequest): PreparedClient {
 
 /** Builds the governed client of a command. */
 export function openClient(request: ClientRequest): OpenedClient {
-  const { options, runtime, defaultConcurrency, store } = prepareClient(request);
+  return openPrepared(prepareClient(request));
+}
+
+function openPrepared({ options, runtime, defaultConcurrency, store }: PreparedClient): OpenedClient {
   const client = new GatewayClient(options);
   return { client, runtime, defaultConcurrency, store, close: () => client.close() };
+}
+
+export interface OpenedBatchClient extends Omit<OpenedClient, "client"> {
+  readonly client: BatchClient;
+}
+
+/** The governed client of a batch, of the kind that the scope is for. */
+export function openBatchClient(request: ClientRequest): OpenedBatchClient {
+  const prepared = prepareClient({ ...request, batch: true });
+  return prepared.kind === "chat" ? openPrepared(prepared) : embeddingClientOf(prepared);
+}
+
+export interface OpenedEmbeddingClient extends OpenedBatchClient {
+  readonly embedder: EmbeddingClient;
+  readonly embedding: EmbeddingConfig;
+}
+
+/** The governed client of a command that embeds; `scope` must be one for embeddings. Throws ConfigError and CliError. */
+export function openEmbeddingClient(request: ClientRequest): OpenedEmbeddingClient {
+  const configuration = openConfiguration(request, request.terminal.env);
+  const scope = chooseEmbeddingScope(request.scope, configuration);
+  return embeddingClientOf(prepareClient({ ...request, scope, batch: true }));
+}
+
+function embeddingClientOf(prepared: PreparedClient): OpenedEmbeddingClient {
+  const { options, runtime, defaultConcurrency, store, embedding } = prepared;
+  if (embedding === null) throw new CliError(notForEmbeddings(options.scope));
+  // Read as the options of an embedding client, so they have its fields too.
+  const embedder = new EmbeddingClient(options as GatewayOptions & EmbeddingOptions);
+  const { scope, models } = embedder;
+  const client: BatchClient = {
+    kind: "embedding",
+    scope,
+    models,
+    ...embedsLines(embedder),
+    snapshot: () => embedder.snapshot(),
+    leases: () => embedder.leases(),
+  };
+  return { client, embedder, embedding, runtime, defaultConcurrency, store, close: () => embedder.close() };
 }
 
 function pricingOf({ pricingPath }: ProcessSettings, note: (text: string) => void): Pick<GatewayOptions, "pricing"> {

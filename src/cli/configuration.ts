@@ -70,9 +70,13 @@ function foundConfigFile(): string | undefined {
   return found[0];
 }
 
-/** One scope that can be used. Throws ConfigError with every problem. */
-export function loadScope(configuration: Configuration, scope: string): LoadedEnv {
-  const { problems, ...loaded } = configuration.inspect(scope, "chat");
+/** One scope that can be used, for the client it is asked for. Throws ConfigError with every problem. */
+export function loadScope(
+  configuration: Configuration,
+  scope: string,
+  wanted: "chat" | "any",
+): LoadedEnv & Pick<EnvInspection, "client"> {
+  const { problems, ...loaded } = configuration.inspect(scope, wanted);
   if (problems.length > 0) throw new ConfigError(problems);
   return loaded;
 }

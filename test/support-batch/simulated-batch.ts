@@ -1,4 +1,5 @@
 import type { Feed } from "../../src/batch/feed.js";
+import { openAiForm } from "../../src/batch/form.js";
 import type { BatchLine } from "../../src/batch/lines.js";
 import { createLoop } from "../../src/batch/loop.js";
 import { createSink } from "../../src/batch/output.js";
@@ -69,6 +70,7 @@ export async function simulateBatch(batch: SimulatedBatch): Promise<SimulatedRun
     client,
     runtime,
     feed: memoryFeed(batch.lines),
+    form: openAiForm("chat"),
     sink: createSink(file, runtime, () => {}),
     ordered: false,
     tally,

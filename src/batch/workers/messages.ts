@@ -1,4 +1,4 @@
-import type { ChatRequest, ChatResponse } from "../../domain/chat.js";
+import type { LineRequest, LineResponse } from "../ask.js";
 import type { BatchSnapshot } from "../types.js";
 import type { WireError } from "./wire-error.js";
 
@@ -14,7 +14,7 @@ export interface WorkerSetup {
 
 export type ToWorker =
   | { readonly kind: "setup"; readonly setup: WorkerSetup }
-  | { readonly kind: "call"; readonly id: number; readonly request: Omit<ChatRequest, "signal"> }
+  | { readonly kind: "call"; readonly id: number; readonly request: LineRequest }
   | { readonly kind: "cancel"; readonly id: number }
   | { readonly kind: "ask" }
   /** Nothing comes any more: close the client and end. */
@@ -33,7 +33,7 @@ export type FromWorker =
   | { readonly kind: "ready" }
   /** It can't work with this configuration: another start would end the same way. */
   | { readonly kind: "refused"; readonly reason: string }
-  | { readonly kind: "answer"; readonly id: number; readonly response: ChatResponse }
+  | { readonly kind: "answer"; readonly id: number; readonly response: LineResponse }
   | { readonly kind: "failure"; readonly id: number; readonly error: WireError }
   | ({ readonly kind: "state" } & ToldState)
   | { readonly kind: "note"; readonly text: string };

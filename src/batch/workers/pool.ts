@@ -1,5 +1,7 @@
 import type { ChatRequest, ChatResponse } from "../../domain/chat.js";
 import type { CancelTimer, Runtime } from "../../ports/runtime.js";
+import type { LineKind, LineRequest, LineResponse } from "../ask.js";
+import type { EmbeddingRequest, EmbeddingResponse } from "../embedding-lines.js";
 import type { BatchClient, BatchSnapshot, BatchWorker } from "../types.js";
 import type { WorkerSetup } from "./messages.js";
 import { MAX_DEATHS_IN_A_ROW, WorkersFailedError, whyGiveUp } from "./restarts.js";
@@ -11,6 +13,8 @@ import type { StartWorker } from "./worker-process.js";
 
 export interface PoolOptions {
   readonly scope: string;
+  /** Default `chat`. */
+  readonly kind?: LineKind;
   readonly models: readonly string[];
   readonly setup: WorkerSetup;
   /** Worker processes, at least 1. */
@@ -24,6 +28,8 @@ export interface PoolOptions {
 
 /** Calls made by worker processes. A call whose worker dies is made again by another one: its caller notices nothing. */
 export interface WorkerPool extends BatchClient {
+  chat(request: ChatRequest): Promise<ChatResponse>;
+  embed(request: EmbeddingRequest): Promise<EmbeddingResponse>;
   /** Resolves when the first worker can work. Rejects with WorkersFailedError. */
   start(linesToDo: number | undefined): Promise<void>;
   workers(): readonly BatchWorker[];
@@ -150,8 +156,8 @@ export function createWorkerPool(options: PoolOptions): WorkerPool {
   }
 
   function admit(
-    { signal, ...request }: ChatRequest,
-    resolve: (response: ChatResponse) => void,
+    { signal, ...request }: LineRequest,
+    resolve: (response: LineResponse) => void,
     reject: (error: unknown) => void,
   ): void {
     if (failed !== undefined || signal?.aborted) {
@@ -184,6 +190,11 @@ export function createWorkerPool(options: PoolOptions): WorkerPool {
     dispatch();
   }
 
+  /** A worker answers a request with what its kind is answered with. */
+  function call<Response extends LineResponse>(request: LineRequest): Promise<Response> {
+    return new Promise((resolve, reject) => admit(request, (response) => resolve(response as Response), reject));
+  }
+
   function askStates(): Promise<WorkerState[]> {
     const asked = slots.filter(({ isReady }) => isReady);
     return Promise.all(asked.map((slot) => slot.askState(STATE_WAIT_MS)));
@@ -200,6 +211,7 @@ export function createWorkerPool(options: PoolOptions): WorkerPool {
 
   return {
     scope: options.scope,
+    kind: options.kind ?? "chat",
     models: options.models,
     snapshot,
     leases: async () => ({ live: livePermits(await askStates()) }),
@@ -212,7 +224,8 @@ export function createWorkerPool(options: PoolOptions): WorkerPool {
       }
       if (failed !== undefined) throw failed;
     },
-    chat: (request) => new Promise((resolve, reject) => admit(request, resolve, reject)),
+    chat: (request) => call<ChatResponse>(request),
+    embed: (request) => call<EmbeddingResponse>(request),
     async close(limitMs) {
       closing = true;
       for (const slot of slots) slot.end();

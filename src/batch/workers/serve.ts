@@ -1,4 +1,4 @@
-import type { ChatRequest, ChatResponse } from "../../domain/chat.js";
+import { askLine, isEmbeddingResponse, type LineRequest, type LineResponse } from "../ask.js";
 import type { BatchClient } from "../types.js";
 import type { FromWorker, ToWorker } from "./messages.js";
 import { toWire } from "./wire-error.js";
@@ -11,17 +11,17 @@ export interface Serving {
 }
 
 export function serveCalls(
-  client: Pick<BatchClient, "chat" | "snapshot" | "leases">,
+  client: Pick<BatchClient, "chat" | "embed" | "snapshot" | "leases">,
   put: (message: FromWorker) => void,
   onEnd: () => void,
 ): Serving {
   const calls = new Map<number, AbortController>();
 
-  async function call(id: number, request: Omit<ChatRequest, "signal">): Promise<void> {
+  async function call(id: number, request: LineRequest): Promise<void> {
     const controller = new AbortController();
     calls.set(id, controller);
     try {
-      const response = await client.chat({ ...request, signal: controller.signal });
+      const response = await askLine(client, { ...request, signal: controller.signal });
       put({ kind: "answer", id, response: written(response) });
     } catch (error) {
       put({ kind: "failure", id, error: toWire(error) });
@@ -53,6 +53,8 @@ export function serveCalls(
 }
 
 /** What no line of OUT holds stays here: it may be as large as the answer itself. */
-function written({ parsed: _, ...response }: ChatResponse): ChatResponse {
+function written(answer: LineResponse): LineResponse {
+  if (isEmbeddingResponse(answer)) return answer;
+  const { parsed: _, ...response } = answer;
   return response;
 }

@@ -1,5 +1,5 @@
-import type { ChatRequest, ChatResponse } from "../../domain/chat.js";
 import type { CancelTimer, Runtime } from "../../ports/runtime.js";
+import type { LineRequest, LineResponse } from "../ask.js";
 import type { BatchWorker } from "../types.js";
 import type { FromWorker, ToldState, WorkerSetup } from "./messages.js";
 import { restartAfterMs } from "./restarts.js";
@@ -11,8 +11,9 @@ import type { StartWorker, WorkerLink } from "./worker-process.js";
 /** A line's call in the hands of the pool. */
 export interface PoolCall {
   readonly id: number;
-  readonly request: Omit<ChatRequest, "signal">;
-  readonly resolve: (response: ChatResponse) => void;
+  /** Without its signal: nobody else can hear it. */
+  readonly request: LineRequest;
+  readonly resolve: (response: LineResponse) => void;
   readonly reject: (error: unknown) => void;
   deaths: LineDeaths;
   /** Where the newest of them was. */
