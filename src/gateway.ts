@@ -234,18 +234,40 @@ export class EmbeddingClient {
    * Embeds texts in batches of `batchSize` and resolves with one vector per text, in their order. The first batch that
    * fails fails the call and cancels the others. The list is copied; an empty one resolves at once with no vectors.
    *
-   * Rejects with RequestRejectedError (also for a text that is no string, empty, or not well-formed, with
-   * `details.index`), ResultInvalidError when an answer isn't exactly one good vector per text, a
+   * A batch that a source refuses for its size, or for one of its texts, is cut and sent again in parts. With
+   * `onBadItem: "skip"` a text that is refused alone has no vector (null, and its error in `failed`); else it fails the call.
+   *
+   * Rejects with RequestRejectedError (also for a text that is no string, empty, or not well-formed; `details.index` names
+   * the text), ResultInvalidError when an answer isn't exactly one good vector per text, a
    * GatewayUnavailableError ("try later"), SourceNotConfiguredError, or exactly the reason of the caller's signal.
    */
   embed(
     texts: readonly string[],
-    options: EmbedOptions & { readonly vectors: "float32" },
+    options: EmbedOptions & { readonly vectors: "float32"; readonly onBadItem?: "fail" },
   ): Promise<EmbedResult<Float32Array>>;
-  embed(texts: readonly string[], options?: EmbedOptions & { readonly vectors?: "number" }): Promise<EmbedResult>;
-  embed(texts: readonly string[], options?: EmbedOptions): Promise<EmbedResult<number[] | Float32Array>>;
-  embed(texts: readonly string[], options?: EmbedOptions): Promise<EmbedResult<number[] | Float32Array>> {
+  embed(
+    texts: readonly string[],
+    options?: EmbedOptions & { readonly vectors?: "number"; readonly onBadItem?: "fail" },
+  ): Promise<EmbedResult>;
+  embed(
+    texts: readonly string[],
+    options: EmbedOptions & { readonly vectors: "float32" },
+  ): Promise<EmbedResult<Float32Array | null>>;
+  embed(
+    texts: readonly string[],
+    options: EmbedOptions & { readonly vectors?: "number" },
+  ): Promise<EmbedResult<number[] | null>>;
+  embed(texts: readonly string[], options?: EmbedOptions): Promise<EmbedResult<number[] | Float32Array | null>>;
+  embed(texts: readonly string[], options?: EmbedOptions): Promise<EmbedResult<number[] | Float32Array | null>> {
     return this.#embedder.embed(texts, options);
+  }
+
+  /**
+   * Most texts a request, by source name, as learned from sources that refused a batch as too large. Batches are cut to
+   * the smallest of them; `batchSize` of that size saves the refused requests.
+   */
+  batchLimits(): Readonly<Record<string, number>> {
+    return this.#embedder.batchLimits();
   }
 
   /** What is used, what is broken and who waits, right now; see `GatewayClient.snapshot`. */

@@ -40,7 +40,14 @@ export type {
   ThinkingFallback,
   ToolCall,
 } from "./domain/chat.js";
-export type { EmbeddedBatch, EmbeddingCompletion, EmbedOptions, EmbedResult, Vector } from "./domain/embedding.js";
+export type {
+  EmbeddedBatch,
+  EmbeddingCompletion,
+  EmbedOptions,
+  EmbedResult,
+  FailedText,
+  Vector,
+} from "./domain/embedding.js";
 export {
   type OcrBox,
   type OcrCallOptions,

@@ -37,7 +37,7 @@ describe("lines that can't be run", () => {
       "in.jsonl has 6 lines that can't be run; nothing was sent",
       /line 2: not valid JSON/,
       /line 3: not a JSON object/,
-      /line 5: embedding lines are not supported/,
+      /line 5: is an embedding line, and the scope is one for chat/,
       /line 6: OCR lines are not supported/,
       /line 7: has neither body, messages nor prompt/,
       /line 8: messages is empty/,

@@ -1,7 +1,9 @@
 import { createFeed, type LineRule } from "./feed.js";
+import { type BatchForm, OPENAI_FORM } from "./form.js";
 import { acquireLock, thisProcess } from "./lock.js";
 import { type BatchLoop, createLoop } from "./loop.js";
 import { type OpenInput, openInput } from "./open-input.js";
+import type { OutEntry } from "./out-entry.js";
 import { readOut } from "./out-file.js";
 import { type AppendFile, createOrderedSink, createSink, openAppendFile } from "./output.js";
 import { findPlaces, type Places, unwritableOutput } from "./places.js";
@@ -9,7 +11,7 @@ import { type PreparedOut, prepareOut } from "./prepare-out.js";
 import { createTally, type Tally } from "./progress.js";
 import { reportProgress, type ScopeNow } from "./progress-timer.js";
 import { readTies } from "./ties.js";
-import { type BatchExitCode, type BatchOptions, BatchRefusedError, type BatchSummary, type OutEntry } from "./types.js";
+import { type BatchExitCode, type BatchOptions, BatchRefusedError, type BatchSummary } from "./types.js";
 
 const DEFAULT_CONCURRENCY = 32;
 const DEFAULT_GIVE_UP_AFTER_MS = 15 * 60_000;
@@ -57,6 +59,7 @@ async function runLocked(places: Places, options: BatchOptions): Promise<BatchSu
       prefixSha256: input.scan?.prefixSha256,
       ties,
       retryFailed: options.retryFailed ?? false,
+      entry: formOf(options).entry,
       newBatchId: () => runtime.uuid(),
       startedAt: new Date(runtime.wallNow()).toISOString(),
       onNote,
@@ -69,9 +72,15 @@ async function runLocked(places: Places, options: BatchOptions): Promise<BatchSu
   }
 }
 
-function lineRule({ client, strictModel = false }: BatchOptions, onNote: (text: string) => void): LineRule {
+function formOf({ form = OPENAI_FORM }: BatchOptions): BatchForm {
+  return form;
+}
+
+function lineRule(options: BatchOptions, onNote: (text: string) => void): LineRule {
+  const { client, strictModel = false } = options;
   let noted = false;
   return {
+    parse: formOf(options).parse,
     scope: client.scope,
     kind: client.kind,
     models: client.models,
@@ -97,7 +106,12 @@ async function runPrepared(
   const { client, runtime, onProgress } = options;
   const linesToDo = input.scan === undefined ? undefined : Math.max(0, input.scan.lines - out.done.size);
   const { batchId } = out;
-  await options.onReady?.({ batchId, outPath: places.outPath, linesToDo, readOut: () => entriesOf(places) });
+  await options.onReady?.({
+    batchId,
+    outPath: places.outPath,
+    linesToDo,
+    readOut: () => entriesOf(places, formOf(options)),
+  });
   const paidTwice = await countPaidTwice(options, out);
   const tally = createTally({
     batchId,
@@ -142,6 +156,7 @@ function assembleLoop(
     client,
     runtime,
     feed: createFeed(input.reader, { ...rule, done: out.done, skipBadLines, isStream }),
+    form: formOf(options),
     sink: ordered ? createOrderedSink(plainSink) : plainSink,
     ordered,
     tally,
@@ -189,10 +204,10 @@ async function countPaidTwice({ earlierAttempts }: BatchOptions, { batchId, done
   return count;
 }
 
-async function* entriesOf(places: Places): AsyncGenerator<OutEntry> {
+async function* entriesOf(places: Places, { entry: read }: BatchForm): AsyncGenerator<OutEntry> {
   // A device gives back nothing that was written, and may never end.
   if (places.outIsDevice || !places.outExists) return;
-  for await (const entry of readOut(places.outPath)) if (entry !== undefined) yield entry;
+  for await (const entry of readOut(places.outPath, read)) if (entry !== undefined) yield entry;
 }
 
 /** First Ctrl-C drains, second aborts. Returns the function that removes the listeners. */

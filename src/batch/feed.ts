@@ -1,11 +1,14 @@
 import { createIdSet, type IdSet } from "./done-set.js";
+import type { BatchForm } from "./form.js";
 import type { LineReader } from "./input.js";
 import { type LineKind, modelOf, withoutModel } from "./kinds/kinds.js";
-import { type BatchLine, type BrokenLine, parseLine, type RawLine } from "./lines.js";
+import type { BatchLine, BrokenLine, RawLine } from "./lines.js";
 
 export type FeedLine = BatchLine | BrokenLine;
 
+/** How a line of IN is read. */
 export interface LineRule {
+  readonly parse: BatchForm["parse"];
   readonly scope: string;
   /** Lines of another kind are broken. */
   readonly kind: LineKind;
@@ -19,7 +22,7 @@ export interface LineRule {
 
 /** Reads a line, and settles its kind and its model against what the scope has (spec 08). */
 export function readLine(raw: RawLine, rule: LineRule): FeedLine {
-  const line = parseLine(raw);
+  const line = rule.parse(raw);
   if (line.kind === "broken") return line;
   const { request } = line;
   if (request.kind !== rule.kind) {

@@ -38,26 +38,32 @@ const ENVELOPE = new Set(["custom_id", "id", "method", "url", "prompt", "image"]
 
 /** Reads one line of IN (spec 08): OpenAI Batch, or `{id?, …}` with messages, prompt, input or image. Never throws. */
 export function parseLine(raw: RawLine): BatchLine | BrokenLine {
-  const fallbackId = `line-${raw.number}`;
-  const broken = (problem: string, id = fallbackId): BrokenLine => ({
-    kind: "broken",
-    number: raw.number,
-    id,
-    problem,
-  });
-  if ("problem" in raw) return broken(raw.problem);
+  const line = readObject(raw);
+  if ("problem" in line) return line;
+  const request = readRequest(line.fields);
+  if (typeof request === "string") return brokenLine(raw, request, line.id);
+  return { kind: "line", number: raw.number, id: line.id, request, textLength: line.textLength };
+}
+
+export function brokenLine({ number }: RawLine, problem: string, id = `line-${number}`): BrokenLine {
+  return { kind: "broken", number, id, problem };
+}
+
+/** The object that a line of JSONL is, with its id: its own, or one by its number. */
+export function readObject(
+  raw: RawLine,
+): { readonly id: string; readonly fields: Fields; readonly textLength: number } | BrokenLine {
+  if ("problem" in raw) return brokenLine(raw, raw.problem);
   let value: unknown;
   try {
     value = JSON.parse(raw.text);
   } catch (error) {
-    return broken(`not valid JSON: ${(error as Error).message}`);
+    return brokenLine(raw, `not valid JSON: ${(error as Error).message}`);
   }
-  if (!isFields(value)) return broken("not a JSON object");
-  const id = readId(value) ?? fallbackId;
-  if (typeof id !== "string") return broken(id.problem);
-  const request = readRequest(value);
-  if (typeof request === "string") return broken(request, id);
-  return { kind: "line", number: raw.number, id, request, textLength: raw.text.length };
+  if (!isFields(value)) return brokenLine(raw, "not a JSON object");
+  const id = readId(value) ?? `line-${raw.number}`;
+  if (typeof id !== "string") return brokenLine(raw, id.problem);
+  return { id, fields: value, textLength: raw.text.length };
 }
 
 /** custom_id ?? id; undefined when neither is given. */
@@ -78,7 +84,7 @@ function readRequest(line: Fields): LineRequest | string {
     return chatLine({ ...withoutEnvelope(line), messages: [{ role: "user", content: line.prompt }] });
   }
   if (line.prompt !== undefined) return "prompt must be a text";
-  if (line.input !== undefined) return embeddingLine(line);
+  if (line.input !== undefined) return embeddingLine(withoutEnvelope(line));
   if (line.image !== undefined) return ocrLine(line);
   return "has neither body, messages, prompt, input nor image";
 }

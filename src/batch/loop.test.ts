@@ -5,6 +5,7 @@ import { AllSourcesExhausted, CircuitOpenError, RequestRejectedError, SourceNotC
 import { SimulationKernel } from "../testing/kernel.js";
 import { sampleResponse } from "../testing/sample-answers.js";
 import type { Feed } from "./feed.js";
+import { OPENAI_FORM } from "./form.js";
 import { type ChatLineClient, chatLines } from "./kinds/chat.js";
 import type { BatchLine } from "./lines.js";
 import { type BatchLoop, createLoop } from "./loop.js";
@@ -97,6 +98,7 @@ async function play(scenario: Scenario) {
     client: chatLines(client, runtime),
     runtime,
     feed,
+    form: OPENAI_FORM,
     sink: scenario.ordered ? createOrderedSink(plain) : plain,
     ordered: scenario.ordered ?? false,
     tally,

@@ -3,13 +3,14 @@ import type { CancelTimer, Runtime } from "../ports/runtime.js";
 import { createBell } from "./bell.js";
 import { createEvidence, type LineHistory } from "./evidence.js";
 import type { Feed, FeedLine } from "./feed.js";
+import type { BatchForm } from "./form.js";
 import type { LineAnswer } from "./kinds/kinds.js";
 import { createLineBuffer } from "./line-buffer.js";
 import type { BatchLine } from "./lines.js";
 import type { ResultSink } from "./output.js";
 import type { LiveCounts, Tally } from "./progress.js";
 import { judgeFailure, type LineVerdict, MIN_WAIT_MS } from "./requeue.js";
-import { brokenLineFailure, failureLine, failureOf, type LineFailure, successLine } from "./result-line.js";
+import { brokenLineFailure, failureOf, type LineFailure } from "./result-line.js";
 import { createScopeView } from "./scope-view.js";
 import { describeTrouble } from "./trouble.js";
 import type { BatchClient, BatchSummary, StopKind } from "./types.js";
@@ -19,6 +20,7 @@ export interface LoopOptions {
   readonly client: BatchClient;
   readonly runtime: Runtime;
   readonly feed: Feed;
+  readonly form: Pick<BatchForm, "success" | "failure">;
   readonly sink: ResultSink;
   /** The sink holds lines back for their order: a line's slot is free before it is written. */
   readonly ordered: boolean;
@@ -55,7 +57,7 @@ interface LineRun {
 }
 
 export function createLoop(options: LoopOptions): BatchLoop {
-  const { client, runtime, feed, sink, tally, concurrency } = options;
+  const { client, runtime, feed, form, sink, tally, concurrency } = options;
   const waiting = createWaitingLines<LineRun>();
   const evidence = createEvidence();
   const scope = createScopeView(client);
@@ -128,7 +130,7 @@ export function createLoop(options: LoopOptions): BatchLoop {
     if (inFlight === 0 && waiting.size === 0) quietSinceMs = now;
     const sequence = started++;
     if (line.kind === "line") return attempt({ line, sequence, history: evidence.begin(now), sourcesDead: false });
-    return fail(line.id, sequence, brokenLineFailure(`line ${line.number}: ${line.problem}`));
+    return fail(line, sequence, brokenLineFailure(`line ${line.number}: ${line.problem}`));
   }
 
   async function attempt(run: LineRun): Promise<void> {
@@ -149,7 +151,7 @@ export function createLoop(options: LoopOptions): BatchLoop {
 
   function succeed(run: LineRun, answer: LineAnswer): Promise<void> {
     if (evidence.succeeded(run.history, runtime.now())) waiting.endOutage();
-    const text = successLine(run.line.id, answer);
+    const text = form.success(run.line, answer);
     return write(run.sequence, text, () => tally.answered(answer), tally.notWritten);
   }
 
@@ -162,7 +164,7 @@ export function createLoop(options: LoopOptions): BatchLoop {
     if (verdict.kind === "stop") return stop(verdict.stop, verdict.reason);
     if (verdict.kind === "requeue") return putBack(run, verdict, error);
     evidence.failed(run.history);
-    await fail(run.line.id, run.sequence, failureOf(error));
+    await fail(run.line, run.sequence, failureOf(error));
   }
 
   function putBack(run: LineRun, verdict: Extract<LineVerdict, { kind: "requeue" }>, error: unknown): void {
@@ -182,8 +184,8 @@ export function createLoop(options: LoopOptions): BatchLoop {
     });
   }
 
-  function fail(lineId: string, sequence: number, failure: LineFailure): Promise<void> {
-    return write(sequence, failureLine(lineId, failure, runtime.uuid()), tally.failed, () => {});
+  function fail(line: FeedLine, sequence: number, failure: LineFailure): Promise<void> {
+    return write(sequence, form.failure(line, failure, runtime.uuid()), tally.failed, () => {});
   }
 
   /** Never rejects. */

@@ -1,8 +1,10 @@
 import { open, truncate } from "node:fs/promises";
 import { readFileLines } from "./input.js";
 import type { RawLine } from "./lines.js";
+import type { OutEntry } from "./out-entry.js";
 import { replaceFile } from "./replace-file.js";
-import type { OutEntry } from "./types.js";
+
+type ReadEntry = (raw: RawLine) => OutEntry | undefined;
 
 /** Cuts what follows the last line end: a line that was being written when its process died. Returns the bytes cut. */
 export async function cutTornLine(path: string): Promise<number> {
@@ -34,8 +36,8 @@ async function endOfLastLine(file: Awaited<ReturnType<typeof open>>, size: numbe
 }
 
 /** Entries of OUT in file order; undefined for a line that is no result line. */
-export async function* readOut(path: string): AsyncGenerator<OutEntry | undefined> {
-  for await (const raw of rawLines(path)) yield readEntry(raw);
+export async function* readOut(path: string, entry: ReadEntry): AsyncGenerator<OutEntry | undefined> {
+  for await (const raw of rawLines(path)) yield entry(raw);
 }
 
 async function* rawLines(path: string): AsyncGenerator<RawLine> {
@@ -47,28 +49,16 @@ async function* rawLines(path: string): AsyncGenerator<RawLine> {
   }
 }
 
-const ID_PREFIX = "batch_req_";
-
-function readEntry(raw: RawLine): OutEntry | undefined {
-  if ("problem" in raw) return undefined;
-  let line: { id?: unknown; custom_id?: unknown; error?: unknown } | null;
-  try {
-    line = JSON.parse(raw.text);
-  } catch {
-    return undefined;
-  }
-  if (typeof line !== "object" || line === null || line.error === undefined) return undefined;
-  const { id, custom_id: lineId } = line;
-  if (typeof lineId !== "string" || typeof id !== "string" || !id.startsWith(ID_PREFIX)) return undefined;
-  return { lineId, callId: id.slice(ID_PREFIX.length), failed: line.error !== null };
-}
-
 /** Rewrites OUT with the lines that `keep` wants, in their order and untouched. */
-export async function filterOut(path: string, keep: (entry: OutEntry | undefined) => boolean): Promise<void> {
+export async function filterOut(
+  path: string,
+  entry: ReadEntry,
+  keep: (entry: OutEntry | undefined) => boolean,
+): Promise<void> {
   await replaceFile(path, async (write) => {
     let chunk = "";
     for await (const raw of rawLines(path)) {
-      if ("problem" in raw || !keep(readEntry(raw))) continue;
+      if ("problem" in raw || !keep(entry(raw))) continue;
       chunk += `${raw.text}\n`;
       if (chunk.length < STEP) continue;
       await write(chunk);

@@ -1,6 +1,7 @@
 import { stat } from "node:fs/promises";
 import { countOf } from "../domain/count-of.js";
 import { createIdSet, type IdSet } from "./done-set.js";
+import type { BatchForm } from "./form.js";
 import { cutTornLine, filterOut, readOut } from "./out-file.js";
 import { type Places, unwritableOutput } from "./places.js";
 import { compareInput, type InputIdentity, type Ties, writeTies } from "./ties.js";
@@ -20,6 +21,7 @@ export interface PrepareOptions {
   /** What `readTies` gave before IN was read. */
   readonly ties: Ties | undefined;
   readonly retryFailed: boolean;
+  readonly entry: BatchForm["entry"];
   readonly newBatchId: () => string;
   readonly startedAt: string;
   readonly onNote: (text: string) => void;
@@ -92,7 +94,7 @@ function foreignOutput(places: Places, ties: Ties | undefined): BatchRefusedErro
 async function loadOut(path: string, options: PrepareOptions): Promise<{ done: IdSet; failed: number }> {
   const torn = await cutTornLine(path);
   if (torn > 0) options.onNote(`A line that was only half written (${countOf(torn, "byte")}) was cut from ${path}.`);
-  const loaded = await countOut(path);
+  const loaded = await countOut(path, options.entry);
   const retried = options.retryFailed ? loaded.failed : 0;
   if (loaded.damaged > 0) {
     options.onNote(`${loaded.damaged} damaged or repeated lines were taken out of ${path}.`);
@@ -101,16 +103,20 @@ async function loadOut(path: string, options: PrepareOptions): Promise<{ done: I
   const seen = createIdSet();
   await filterOut(
     path,
+    options.entry,
     (entry) => entry !== undefined && seen.add(entry.lineId) && !(options.retryFailed && entry.failed),
   );
-  return countOut(path);
+  return countOut(path, options.entry);
 }
 
-async function countOut(path: string): Promise<{ done: IdSet; failed: number; damaged: number }> {
+async function countOut(
+  path: string,
+  entryOf: BatchForm["entry"],
+): Promise<{ done: IdSet; failed: number; damaged: number }> {
   const done = createIdSet();
   let failed = 0;
   let damaged = 0;
-  for await (const entry of readOut(path)) {
+  for await (const entry of readOut(path, entryOf)) {
     if (entry === undefined || !done.add(entry.lineId)) damaged++;
     else if (entry.failed) failed++;
   }

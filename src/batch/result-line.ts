@@ -14,6 +14,7 @@ export function successLine(lineId: string, answer: LineAnswer): string {
       attempts: answer.attempts,
       cost: answer.cost,
       latencyMs: Math.round(answer.latencyMs),
+      ...(answer.calls === undefined ? {} : { calls: answer.calls }),
     },
   });
 }

@@ -1,7 +1,9 @@
 import type { ScopeSnapshot } from "../domain/tick.js";
 import { PolyGatewayError } from "../errors.js";
 import type { Runtime } from "../ports/runtime.js";
+import type { BatchForm } from "./form.js";
 import type { LineAnswer, LineCall, LineKind } from "./kinds/kinds.js";
+import type { OutEntry } from "./out-entry.js";
 
 /** What `GatewayClient.snapshot()` gives: the governor's view plus the calls that wait in this process. */
 export type BatchSnapshot = ScopeSnapshot & {
@@ -52,6 +54,8 @@ export interface BatchOptions {
   readonly inPath: string;
   readonly outPath: string;
   readonly client: BatchClient;
+  /** How lines are written. Default: as OpenAI's batches write them. */
+  readonly form?: BatchForm;
   readonly runtime: Runtime;
   /** Required when `inPath` is `-`. */
   readonly stdin?: NodeJS.ReadableStream;
@@ -101,14 +105,6 @@ export interface BatchReady {
   readonly linesToDo: number | undefined;
   /** Result lines already in OUT, one by one. */
   readonly readOut: () => AsyncIterable<OutEntry>;
-}
-
-/** What a line of OUT says about its input line. */
-export interface OutEntry {
-  readonly lineId: string;
-  /** Id of the attempt that answered; of a failure line, an id of its own. */
-  readonly callId: string;
-  readonly failed: boolean;
 }
 
 export interface SourceTally {

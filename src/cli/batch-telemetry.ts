@@ -11,10 +11,11 @@ export function batchHooks(
   store: TelemetryStore,
   runtime: Pick<Runtime, "wallNow">,
   note: (text: string) => void,
+  answersInOut = true,
 ): Pick<BatchOptions, "onReady" | "earlierAttempts"> {
   const said = onceEach(note);
   return {
-    onReady: ({ outPath }) => balanceBooks(store, outPath, "earlier runs", runtime, note, said),
+    onReady: ({ outPath }) => balanceBooks(store, answersInOut ? outPath : null, "earlier runs", runtime, note, said),
     earlierAttempts: (batchId) => earlierAttempts(store, batchId, said),
   };
 }
@@ -36,10 +37,13 @@ function mayHold({ kind, path }: TelemetryStore): boolean {
   return kind === "postgres" || existsSync(path);
 }
 
-/** Closes what dead processes left open. `whose` books they are, for the reader. */
+/**
+ * Closes what dead processes left open. `whose` books they are, for the reader. `outPath` null = OUT says nothing of what
+ * its answers took.
+ */
 export async function balanceBooks(
   store: TelemetryStore,
-  outPath: string,
+  outPath: string | null,
   whose: string,
   runtime: Pick<Runtime, "wallNow">,
   note: (text: string) => void,
@@ -48,7 +52,8 @@ export async function balanceBooks(
   if (!mayHold(store)) return;
   try {
     // A device gives back nothing that was written, and may never end.
-    const answers = statSync(outPath, { throwIfNoEntry: false })?.isFile() === true ? { outPath } : {};
+    const isFile = outPath !== null && statSync(outPath, { throwIfNoEntry: false })?.isFile() === true;
+    const answers = isFile ? { outPath } : {};
     const report = await reconcileStore({ store: store.path, ...answers, now: runtime.wallNow() });
     for (const line of describeReconciled(report, whose)) note(line);
   } catch (error) {

@@ -3,13 +3,15 @@ import { createSystemRuntime } from "../backends/system.js";
 import type { BatchOptions, BatchProgress, BatchSummary } from "../batch/types.js";
 import type { Runtime } from "../ports/runtime.js";
 import { CONFIG_OPTION, ENV_OPTION, parseCount, parseDurationMs, parsePath } from "./arguments.js";
+import type { BatchCaller } from "./batch-caller.js";
 import { progressBlock, progressLine, type RunFiles, stopLines, summaryJson, summaryLines } from "./batch-view.js";
 import type { CommandContext } from "./context.js";
 import { CliError } from "./failure.js";
 import { type LiveView, startLiveView } from "./live-view.js";
 import { styleOf, type Terminal } from "./terminal.js";
 
-interface BatchFlags {
+/** What both commands that run a file line by line are told. */
+export interface RunFlags {
   out: string;
   scope?: string;
   concurrency?: number;
@@ -18,7 +20,6 @@ interface BatchFlags {
   strictModel?: boolean;
   retryFailed?: boolean;
   giveUpAfter?: number;
-  workers?: number;
   config?: string;
   env?: string;
   db?: string;
@@ -26,11 +27,17 @@ interface BatchFlags {
   json?: boolean;
 }
 
+interface BatchFlags extends RunFlags {
+  workers?: number;
+}
+
 const EXAMPLES = `
 Input, one JSON object a line (plain or .gz, - for standard input):
   {"custom_id": "q1", "method": "POST", "url": "/v1/chat/completions", "body": {"messages": [...]}}
   {"id": "q1", "messages": [{"role": "user", "content": "Hello"}], "temperature": 0}
   {"prompt": "Hello"}
+and in a scope for embeddings (one with BATCH_SIZE), to which --scope points:
+  {"custom_id": "t1", "method": "POST", "url": "/v1/embeddings", "body": {"input": ["first text", "second text"]}}
 
 Examples:
   polygateway batch questions.jsonl -o answers.jsonl
@@ -93,7 +100,7 @@ export function batchScreen(terminal: Terminal, runtime: Pick<Runtime, "setTimer
   };
 }
 
-function engineOptions(flags: BatchFlags): Partial<BatchOptions> {
+function engineOptions(flags: RunFlags): Partial<BatchOptions> {
   const { ordered, skipBadLines, strictModel, retryFailed, giveUpAfter } = flags;
   return {
     ...(giveUpAfter === undefined ? {} : { giveUpAfterMs: giveUpAfter }),
@@ -105,9 +112,20 @@ function engineOptions(flags: BatchFlags): Partial<BatchOptions> {
 }
 
 async function batch(inPath: string, flags: BatchFlags, terminal: Terminal): Promise<number> {
-  const [{ openCaller }, { runBatch }] = await Promise.all([import("./batch-caller.js"), import("../batch/engine.js")]);
+  const { openCaller } = await import("./batch-caller.js");
+  return runLines(inPath, flags, terminal, (note) => openCaller({ ...flags, outPath: flags.out, terminal, note }));
+}
+
+/** Runs a file with its progress, its summary and its end by Ctrl-C. Answers the exit code. */
+export async function runLines(
+  inPath: string,
+  flags: RunFlags,
+  terminal: Terminal,
+  openCaller: (note: (text: string) => void) => BatchCaller,
+): Promise<number> {
+  const { runBatch } = await import("../batch/engine.js");
   const screen = batchScreen(terminal, createSystemRuntime(), flags.quiet === true);
-  const caller = openCaller({ ...flags, outPath: flags.out, terminal, note: screen.note });
+  const caller = openCaller(screen.note);
   const stop = listenForStop(terminal, screen.note);
   let summary: BatchSummary;
   try {
@@ -138,25 +156,14 @@ function printSummary(summary: BatchSummary, files: RunFiles, terminal: Terminal
   terminal.stdout.write(`${summaryLines(summary, files, style).join("\n")}\n`);
 }
 
-export function registerBatch(program: Command, context: CommandContext): void {
-  program
-    .command("batch")
-    .summary("run a file of prompts: governed, resumable, nothing lost")
-    .description("Run every line of a JSONL file through the governed sources and write one result line for each.")
-    .argument("<in>", "JSONL file, plain or gzip; `-`: standard input", parsePath)
+/** The options of both commands that run a file line by line. */
+export function withRunOptions(command: Command): Command {
+  return command
     .requiredOption("-o, --out <file>", "where results go; the same file again resumes", parsePath)
-    .option("--concurrency <n>", "lines in flight (default: what the sources' limits allow, at most 256)", parseCount)
-    .option(
-      "--workers <n>",
-      "processes that share these lines in flight; needs limits in Redis (default 1)",
-      parseCount,
-    )
     .option("--ordered", "write results in the order of the input")
     .option("--skip-bad-lines", "leave out lines that can't be read instead of refusing to start")
-    .option("--strict-model", "refuse a line whose model no source has, instead of ignoring its model")
     .option("--retry-failed", "try the lines again that failed in an earlier run")
     .option("--give-up-after <time>", "end when nothing succeeded for this long (default 15m)", parseDurationMs)
-    .option("--scope <name>", "scope to use (default: the only one configured, else LLM)")
     .option(...CONFIG_OPTION)
     .option(...ENV_OPTION)
     .option(
@@ -165,7 +172,24 @@ export function registerBatch(program: Command, context: CommandContext): void {
       parsePath,
     )
     .option("--quiet", "no progress and no summary; warnings and errors only")
-    .option("--json", "print the summary as JSON")
+    .option("--json", "print the summary as JSON");
+}
+
+export function registerBatch(program: Command, context: CommandContext): void {
+  const command = program
+    .command("batch")
+    .summary("run a file of prompts: governed, resumable, nothing lost")
+    .description("Run every line of a JSONL file through the governed sources and write one result line for each.")
+    .argument("<in>", "JSONL file, plain or gzip; `-`: standard input", parsePath)
+    .option("--concurrency <n>", "lines in flight (default: what the sources' limits allow, at most 256)", parseCount)
+    .option(
+      "--workers <n>",
+      "processes that share these lines in flight; needs limits in Redis (default 1)",
+      parseCount,
+    )
+    .option("--strict-model", "refuse a line whose model no source has, instead of ignoring its model")
+    .option("--scope <name>", "scope to use (default: the only one configured, else LLM)");
+  withRunOptions(command)
     .addHelpText("after", EXAMPLES)
     .action(async (inPath: string, flags: BatchFlags) => {
       context.exitCode = await batch(inPath, flags, context.terminal);

@@ -9,6 +9,7 @@ import type { ProcessSettings } from "../config/env.js";
 import type { EmbeddingOptions, GatewayOptions, OcrOptions } from "../config/options.js";
 import { resolveScope } from "../config/resolve.js";
 import { createPageReader } from "../documents/pages.js";
+import type { EmbeddingConfig } from "../domain/embedding.js";
 import { isPostgresDsn } from "../domain/postgres-dsn.js";
 import { OcrClient } from "../gateway/ocr-client.js";
 import { EmbeddingClient, GatewayClient } from "../gateway.js";
@@ -129,7 +130,7 @@ export function prepareClient(request: ClientRequest): PreparedClient {
     },
   });
   const configuration = openConfiguration(request, terminal.env);
-  const loaded = loadScope(configuration, chooseScope(request.scope, configuration), request.kinds);
+  const loaded = loadScope(configuration, chooseScope(request.scope, configuration, request.kinds), request.kinds);
   for (const { key, level, text } of loaded.notes) if (level === "warning") note(`${key}: ${text}`);
   leastLevel = loaded.process.logLevel;
   const stores = telemetryStores(loaded.process, request.db, note);
@@ -168,12 +169,10 @@ export const ALL_KINDS: readonly ClientKind[] = ["chat", "embedding", "ocr"];
 
 /** Builds the governed client that a scope is for. */
 export function openLines(request: ClientRequest): OpenedLines {
-  const { kind, options, runtime, defaultConcurrency, store } = prepareClient({ kinds: ALL_KINDS, ...request });
+  const prepared = prepareClient({ kinds: ALL_KINDS, ...request });
+  if (prepared.kind === "embedding") return embeddingLinesOf(prepared);
+  const { kind, options, runtime, defaultConcurrency, store } = prepared;
   const opened = { runtime, defaultConcurrency, store };
-  if (kind === "embedding") {
-    const client = new EmbeddingClient(options as GatewayOptions & EmbeddingOptions);
-    return { ...opened, lines: embeddingLines(client), close: () => client.close() };
-  }
   if (kind === "ocr") {
     const client = new OcrClient(options as GatewayOptions & OcrOptions);
     const pages = createPageReader();
@@ -188,6 +187,32 @@ export function openLines(request: ClientRequest): OpenedLines {
   }
   const client = new GatewayClient(options);
   return { ...opened, lines: chatLines(client, runtime), close: () => client.close() };
+}
+
+export interface OpenedEmbeddingLines extends OpenedLines {
+  readonly embedder: EmbeddingClient;
+  readonly embedding: EmbeddingConfig;
+}
+
+/** The governed client of a command that embeds. Throws ConfigError and CliError. */
+export function openEmbeddingLines(request: ClientRequest): OpenedEmbeddingLines {
+  return embeddingLinesOf(prepareClient({ ...request, kinds: ["embedding"] }));
+}
+
+function embeddingLinesOf({ options, runtime, defaultConcurrency, store }: PreparedClient): OpenedEmbeddingLines {
+  // Read as the options of an embedding client, so they have its fields too.
+  const own = options as GatewayOptions & EmbeddingOptions;
+  const embedding = resolveScope(own, { profiles, profileFor, client: "embedding" }).embedding!;
+  const embedder = new EmbeddingClient(own);
+  return {
+    lines: embeddingLines(embedder),
+    embedder,
+    embedding,
+    runtime,
+    defaultConcurrency,
+    store,
+    close: () => embedder.close(),
+  };
 }
 
 function pricingOf({ pricingPath }: ProcessSettings, note: (text: string) => void): Pick<GatewayOptions, "pricing"> {

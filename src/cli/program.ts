@@ -5,6 +5,7 @@ import { registerCheck } from "./check.js";
 import { registerCompletion } from "./completion.js";
 import type { CommandContext } from "./context.js";
 import { registerDemo } from "./demo.js";
+import { registerEmbed } from "./embed.js";
 import { describeFailure, EXIT } from "./failure.js";
 import { registerInit } from "./init.js";
 import { registerMock } from "./mock.js";
@@ -23,6 +24,7 @@ Examples:
   polygateway check --live                               is my configuration right, and do the sources answer?
   polygateway chat "Why is the sky blue?"
   polygateway batch questions.jsonl -o answers.jsonl     the main job: resumable, within every limit
+  polygateway embed texts.txt -o vectors.jsonl           texts into vectors, just as safe
   polygateway status --watch                             what runs now, who waits and why
   polygateway report --since 1h                          what it cost and what failed
 
@@ -50,6 +52,7 @@ export function createProgram(context: CommandContext): Command {
   registerCheck(program, context);
   registerChat(program, context);
   registerBatch(program, context);
+  registerEmbed(program, context);
   registerStatus(program, context);
   registerReport(program, terminal);
   registerTrace(program, terminal);

@@ -1,4 +1,4 @@
-import type { EmbedOptions } from "../domain/embedding.js";
+import type { EmbedOptions, FailedText } from "../domain/embedding.js";
 import { RequestRejectedError } from "../errors.js";
 import { COMMON_OPTIONS, optionTrouble } from "./call-options.js";
 
@@ -6,9 +6,17 @@ import { COMMON_OPTIONS, optionTrouble } from "./call-options.js";
 export interface CheckedEmbed extends EmbedOptions {
   /** A copy: what the caller does with the list later changes nothing. */
   readonly texts: readonly string[];
+  /** Those that can't be sent; none unless bad texts are to be skipped. */
+  readonly unsendable: readonly FailedText[];
 }
 
-const KNOWN_OPTIONS: ReadonlySet<string> = new Set<keyof EmbedOptions>(["dimensions", "vectors", ...COMMON_OPTIONS]);
+const KNOWN_OPTIONS: ReadonlySet<string> = new Set<keyof EmbedOptions>([
+  "model",
+  "dimensions",
+  "vectors",
+  "onBadItem",
+  ...COMMON_OPTIONS,
+]);
 
 /** Servers refuse half a character, or embed something else in its place. */
 const LONE_SURROGATE = /\p{Surrogate}/u;
@@ -20,21 +28,28 @@ export function checkEmbed(texts: unknown, options: unknown, expectedDim: number
   if (dimensions !== undefined && expectedDim !== undefined && dimensions !== expectedDim) {
     reject(`dimensions ${dimensions} contradicts expectedDim ${expectedDim} of this client`);
   }
-  return { ...given, texts: checkTexts(texts) };
+  return { ...given, ...checkTexts(texts, given.onBadItem === "skip") };
 }
 
-function checkTexts(texts: unknown): readonly string[] {
+function checkTexts(texts: unknown, skips: boolean): Pick<CheckedEmbed, "texts" | "unsendable"> {
   if (typeof texts === "string") reject("texts must be a list; put a single text into one: embed([text])");
   if (!Array.isArray(texts)) reject("texts must be a list of strings");
   const copy = [...(texts as readonly unknown[])];
+  const unsendable: FailedText[] = [];
   for (const [index, text] of copy.entries()) {
-    if (typeof text !== "string") reject(`texts[${index}] is ${kindOf(text)}; every text must be a string`, { index });
-    if (text === "") reject(`texts[${index}] is empty, and an empty text has no embedding; leave it out`, { index });
-    if (LONE_SURROGATE.test(text)) {
-      reject(`texts[${index}] holds half of a surrogate pair; call toWellFormed() on it first`, { index });
-    }
+    const problem = textProblem(text);
+    if (problem === undefined) continue;
+    const error = rejection(`texts[${index}] ${problem}`, { index });
+    if (!skips) throw error;
+    unsendable.push({ index, error });
   }
-  return copy as string[];
+  return { texts: copy as string[], unsendable };
+}
+
+function textProblem(text: unknown): string | undefined {
+  if (typeof text !== "string") return `is ${kindOf(text)}; every text must be a string`;
+  if (text === "") return "is empty, and an empty text has no embedding; leave it out";
+  return LONE_SURROGATE.test(text) ? "holds half of a surrogate pair; call toWellFormed() on it first" : undefined;
 }
 
 function kindOf(value: unknown): string {
@@ -50,19 +65,27 @@ function checkOptions(options: unknown): EmbedOptions {
     if (KNOWN_OPTIONS.has(name) || given[name as keyof EmbedOptions] === undefined) continue;
     reject(`unknown option ${JSON.stringify(name)}; known: ${[...KNOWN_OPTIONS].join(", ")}`);
   }
-  const { dimensions, vectors } = given;
+  const { dimensions, vectors, onBadItem } = given;
+  if (given.model !== undefined && typeof given.model !== "string") reject("model must be a text");
   if (dimensions !== undefined && !(Number.isSafeInteger(dimensions) && dimensions >= 1)) {
     reject("dimensions must be a whole number of at least 1");
   }
   if (vectors !== undefined && vectors !== "number" && vectors !== "float32")
     reject("vectors must be number or float32");
+  if (onBadItem !== undefined && onBadItem !== "fail" && onBadItem !== "skip") {
+    reject("onBadItem must be fail or skip");
+  }
   const trouble = optionTrouble(given);
   if (trouble !== undefined) reject(trouble);
   return given;
 }
 
-function reject(problem: string, details?: Record<string, unknown>): never {
-  throw new RequestRejectedError(problem, {
+function reject(problem: string): never {
+  throw rejection(problem);
+}
+
+function rejection(problem: string, details?: Record<string, unknown>): RequestRejectedError {
+  return new RequestRejectedError(problem, {
     code: "bad_request",
     operation: "embedding",
     ...(details === undefined ? {} : { details }),

@@ -2,20 +2,20 @@ import type { EmbeddingConfig, EmbedOptions, EmbedResult } from "../domain/embed
 import { gatherBounded } from "../gather-bounded.js";
 import type { GovernEnvironment } from "../governance/call.js";
 import { govern } from "../governance/govern.js";
-import type { Answered, Governed } from "../governance/operation.js";
 import type { EmbeddingTransport } from "../ports/transport.js";
 import type { CallLifetime } from "./call-lifetime.js";
-import { type EmbeddedTexts, EmbeddingOperation, type EmbedRun } from "./embedding-operation.js";
+import { createBatchLimits } from "./embedding-limits.js";
+import { createModelSources } from "./embedding-models.js";
+import { EmbeddingOperation, type EmbedRun } from "./embedding-operation.js";
+import { embedRange, type RangeEnd, type TextRange } from "./embedding-ranges.js";
 import { type CheckedEmbed, checkEmbed } from "./embedding-request.js";
+import { type DoneBatch, nothing, resultOf } from "./embedding-result.js";
 import type { Row } from "./embedding-rows.js";
 
 export interface Embedder {
-  embed(texts: readonly string[], options?: EmbedOptions): Promise<EmbedResult<Row>>;
-}
-
-interface DoneBatch {
-  readonly governed: Governed<unknown, EmbeddedTexts>;
-  readonly answered: Answered<EmbeddedTexts>;
+  embed(texts: readonly string[], options?: EmbedOptions): Promise<EmbedResult<Row | null>>;
+  /** Most texts a request by source name, of the sources that refused a batch as too large. */
+  batchLimits(): Readonly<Record<string, number>>;
 }
 
 /** Embeddings on the governed loop: each batch of texts is a call of its own (spec 06). */
@@ -25,29 +25,25 @@ export function createEmbedder(
   lifetime: CallLifetime,
   settings: EmbeddingConfig,
 ): Embedder {
-  const { config, runtime, telemetry } = environment;
+  const { config, runtime, telemetry, warn } = environment;
   const { sources } = config;
-  const shared = {
-    sources,
-    candidates: sources.map((source) => source.name),
-    countsTokens: config.global.tpm > 0 || sources.some((source) => source.tpm > 0),
-    describes: telemetry !== null,
-    transport,
-  };
+  const limits = createBatchLimits(config.scope, warn);
+  const sourcesOf = createModelSources(config);
 
-  function runOf({ dimensions, vectors }: CheckedEmbed): EmbedRun {
+  function runOf({ model, dimensions, vectors }: CheckedEmbed): EmbedRun {
     const form = { float32: vectors === "float32", normalize: settings.normalize };
-    return { ...shared, dimensions, form, dim: dimensions ?? settings.expectedDim };
+    const dim = dimensions ?? settings.expectedDim;
+    return { ...sourcesOf(model), describes: telemetry !== null, transport, dimensions, form, dim };
   }
 
-  async function embedAll(checked: CheckedEmbed): Promise<DoneBatch[]> {
-    const { texts, signal, deadlineMs = config.deadlineMs } = checked;
-    const { batchSize, concurrency } = settings;
+  async function embedAll(checked: CheckedEmbed): Promise<RangeEnd<DoneBatch>[]> {
+    const { texts, signal, deadlineMs = config.deadlineMs, onBadItem } = checked;
+    const { concurrency } = settings;
     const run = runOf(checked);
     const endsAtMs = deadlineMs === undefined ? undefined : runtime.now() + deadlineMs;
 
-    async function embedBatch(from: number, stop: AbortSignal | undefined): Promise<DoneBatch> {
-      const operation = new EmbeddingOperation(run, texts.slice(from, from + batchSize), from);
+    async function send({ from, to }: TextRange, stop: AbortSignal | undefined): Promise<DoneBatch> {
+      const operation = new EmbeddingOperation(run, texts.slice(from, to), from);
       const governed = await govern(environment, operation, {
         ...checked,
         ...(stop === undefined ? {} : { signal: stop }),
@@ -59,13 +55,32 @@ export function createEmbedder(
       return { governed, answered: await governed.ended };
     }
 
-    function* batches(): Generator<(stop: AbortSignal) => Promise<DoneBatch>> {
-      for (let from = 0; from < texts.length; from += batchSize) yield (stop) => embedBatch(from, stop);
+    function embedBatch(batch: TextRange, stop: AbortSignal | undefined): Promise<RangeEnd<DoneBatch>> {
+      const skips = onBadItem === "skip";
+      return embedRange(batch, { send: (range) => send(range, stop), sources, limits, skips });
+    }
+
+    /** Cut only when there is room for the next one, so that a limit learned meanwhile counts. */
+    function* batches(): Generator<TextRange> {
+      for (const { from, to } of sendable(checked)) {
+        for (let at = from; at < to; ) {
+          const end = Math.min(to, at + Math.min(settings.batchSize, limits.smallest));
+          yield { from: at, to: end };
+          at = end;
+        }
+      }
+    }
+
+    function* tasks(): Generator<(stop: AbortSignal) => Promise<RangeEnd<DoneBatch>>> {
+      for (const batch of batches()) yield (stop) => embedBatch(batch, stop);
     }
 
     // A caller who has left already gets the row of one cancelled call, as everywhere.
-    if (texts.length <= batchSize || signal?.aborted === true) return [await embedBatch(0, signal)];
-    return gatherBounded(batches(), concurrency, signal === undefined ? {} : { signal });
+    const [first] = batches();
+    if (first === undefined) return [];
+    const isOnly = first.to - first.from === texts.length;
+    if (isOnly || signal?.aborted === true) return [await embedBatch(first, signal)];
+    return gatherBounded(tasks(), concurrency, signal === undefined ? {} : { signal });
   }
 
   return {
@@ -73,60 +88,30 @@ export function createEmbedder(
       lifetime.enter();
       try {
         const checked = checkEmbed(texts, options, settings.expectedDim);
-        if (checked.texts.length === 0) {
+        const { length } = checked.texts;
+        const skips = checked.onBadItem === "skip";
+        if (length === checked.unsendable.length) {
           checked.signal?.throwIfAborted();
-          return nothing();
+          return nothing(checked.unsendable, skips);
         }
-        return resultOf(await embedAll(checked));
+        const ends = await embedAll(checked);
+        const done = ends.flatMap((end) => end.done);
+        const failed = [...checked.unsendable, ...ends.flatMap((end) => end.failed)].sort((a, b) => a.index - b.index);
+        return done.length === 0 ? nothing(failed, skips) : resultOf(done, length, skips ? failed : undefined);
       } finally {
         lifetime.leave();
       }
     },
+    batchLimits: limits.all,
   };
 }
 
-/** The fixed answer to no texts. */
-function nothing(): EmbedResult<Row> {
-  return { vectors: [], dim: 0, promptTokens: 0, usageSource: "measured", cost: 0, callId: "", batches: [] };
-}
-
-const NANOS_PER_UNIT = 1e9;
-
-function costOf(costNanos: bigint | null): number | null {
-  return costNanos === null ? null : Number(costNanos) / NANOS_PER_UNIT;
-}
-
-/** Spec 06 "Aggregate". */
-function resultOf(done: readonly DoneBatch[]): EmbedResult<Row> {
-  const { governed: first, answered } = done[0]!;
-  const vectors: Row[] = [];
-  let promptTokens = 0;
-  let latencyMs = 0;
-  let costNanos: bigint | null = 0n;
-  let usageSource: EmbedResult["usageSource"] = "measured";
-  for (const batch of done) {
-    const { completion, facts } = batch.answered;
-    for (const row of completion.rows) vectors.push(row);
-    promptTokens += facts.usage.promptTokens;
-    latencyMs += facts.latencyMs;
-    if (facts.usage.source === "estimated") usageSource = "estimated";
-    costNanos = costNanos === null || batch.answered.costNanos === null ? null : costNanos + batch.answered.costNanos;
+/** Texts that stand one after the other, without those that can't be sent. */
+function* sendable({ texts, unsendable }: CheckedEmbed): Generator<TextRange> {
+  let from = 0;
+  for (const { index } of unsendable) {
+    if (index > from) yield { from, to: index };
+    from = index + 1;
   }
-  return {
-    vectors,
-    dim: answered.completion.dim,
-    promptTokens,
-    usageSource,
-    cost: costOf(costNanos),
-    callId: first.callId,
-    batches: done.map(({ governed, answered: { costNanos: nanos } }) => ({
-      callId: governed.callId,
-      sourceName: governed.source.name,
-      cost: costOf(nanos),
-    })),
-    model: first.source.model,
-    provider: first.source.provider,
-    sourceName: first.source.name,
-    latencyMs,
-  };
+  if (from < texts.length) yield { from, to: texts.length };
 }

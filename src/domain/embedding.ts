@@ -1,3 +1,4 @@
+import type { PolyGatewayError } from "../errors.js";
 import type { UpstreamLimits } from "./upstream-limits.js";
 import type { Usage } from "./usage.js";
 
@@ -33,10 +34,17 @@ export interface EmbeddingCompletion {
 
 /** What one call of `embed()` may say beside its texts. */
 export interface EmbedOptions {
+  /** Only sources with this model. */
+  readonly model?: string;
   /** Ask for vectors of this width; a source that can't is an error, never another width. */
   readonly dimensions?: number;
   /** `float32`: `Float32Array` rows, a quarter of the memory. Default `number`: plain arrays. */
   readonly vectors?: "number" | "float32";
+  /**
+   * What becomes of a call with a text that can't be embedded. `fail`: it fails, and the error's `details.index` names the
+   * text. `skip`: the others are embedded, its vector is null and its error stands in `failed`. Default `fail`.
+   */
+  readonly onBadItem?: "fail" | "skip";
   readonly sessionId?: string;
   readonly parentCallId?: string;
   /** A name for calls whose lengths are alike, for token estimates. Not sent. Default: the kind of operation. */
@@ -51,16 +59,33 @@ export interface EmbedOptions {
 
 /** One batch of a result. */
 export interface EmbeddedBatch {
+  /** Place of its first text in the list. */
+  readonly from: number;
+  /** How many texts it has; they stand one after the other. */
+  readonly count: number;
   /** Also the id of its telemetry row. */
   readonly callId: string;
   readonly sourceName: string;
   /** In the price table's currency; null = unknown. */
   readonly cost: number | null;
+  readonly promptTokens: number;
+  /** Sends it took, failed ones included. */
+  readonly attempts: number;
+}
+
+/** A text without a vector. */
+export interface FailedText {
+  /** Its place in the list. */
+  readonly index: number;
+  /** RequestRejectedError or ResultInvalidError. */
+  readonly error: PolyGatewayError;
 }
 
 /** Vectors in the order of the texts, and what they took; fields are only ever added. */
 export interface EmbedResult<Row = number[]> {
   readonly vectors: Row[];
+  /** The texts whose vector is null, in their order; only with `onBadItem: "skip"`. */
+  readonly failed?: readonly FailedText[];
   /** Width of every vector; 0 without texts. */
   readonly dim: number;
   /** Summed over the batches. */

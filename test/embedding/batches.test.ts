@@ -66,7 +66,13 @@ describe("batches", () => {
       ["success", true, 1, "<vectors n=5 dim=3>"],
     ]);
     expect(new Set(rows.map((row) => row.requestId)).size).toBe(3);
-    expect(result.batches).toEqual(rows.map(({ callId }) => ({ callId, sourceName: "e_1", cost: null })));
+    const common = { sourceName: "e_1", cost: null, attempts: 1 };
+    const places = [
+      { from: 0, count: 10, promptTokens: 10 },
+      { from: 10, count: 10, promptTokens: 10 },
+      { from: 20, count: 5, promptTokens: 5 },
+    ];
+    expect(result.batches).toEqual(rows.map(({ callId }, at) => ({ callId, ...common, ...places[at]! })));
     expect(result.callId).toBe(rows[0]?.callId);
     expect(rows.every((row) => row.sessionId === "s" && row.parentCallId === "p")).toBe(true);
     expect(result.latencyMs).toBeCloseTo(

@@ -1,4 +1,5 @@
 import type { Feed } from "../../src/batch/feed.js";
+import { OPENAI_FORM } from "../../src/batch/form.js";
 import { chatLines } from "../../src/batch/kinds/chat.js";
 import type { BatchLine } from "../../src/batch/lines.js";
 import { createLoop } from "../../src/batch/loop.js";
@@ -70,6 +71,7 @@ export async function simulateBatch(batch: SimulatedBatch): Promise<SimulatedRun
     client: chatLines(client, runtime),
     runtime,
     feed: memoryFeed(batch.lines),
+    form: OPENAI_FORM,
     sink: createSink(file, runtime, () => {}),
     ordered: false,
     tally,

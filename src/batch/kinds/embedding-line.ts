@@ -1,27 +1,31 @@
 import type { Fields } from "./fields.js";
 import type { EmbeddingLine } from "./kinds.js";
 
-/** The wire fields of an embedding request, or the reason why they are none. */
+/** `user` is of no use to anybody here; every other field would change the vectors if it were heard. */
+const KNOWN = new Set(["model", "input", "dimensions", "encoding_format", "user"]);
+
+/** The line of a body `{model?, input, dimensions?, encoding_format?}`, or what is wrong with it. */
 export function embeddingLine(body: Fields): EmbeddingLine | string {
-  const { input, model, dimensions, encoding_format: encoding } = body;
+  const { model, input, dimensions, encoding_format: format = "float" } = body;
+  const unknown = Object.keys(body).find((name) => !KNOWN.has(name));
+  if (unknown !== undefined) {
+    return `${JSON.stringify(unknown)} is not supported in an embedding line (known: ${[...KNOWN].join(", ")})`;
+  }
+  if (model != null && typeof model !== "string") return "model must be a text";
   const texts = typeof input === "string" ? [input] : input;
   if (!Array.isArray(texts) || !texts.every((text) => typeof text === "string")) {
-    return "input must be a text or a list of texts; tokens are not supported";
+    return "input must be a text or a list of texts";
   }
   if (texts.length === 0) return "input is empty";
-  const empty = texts.indexOf("");
-  if (empty >= 0) return `input${texts.length === 1 ? "" : `[${empty}]`} is an empty text, which has no embedding`;
-  if (model != null && typeof model !== "string") return "model must be a text";
-  if (dimensions != null && !(Number.isSafeInteger(dimensions) && (dimensions as number) >= 1)) {
+  if (dimensions != null && !(Number.isSafeInteger(dimensions) && Number(dimensions) >= 1)) {
     return "dimensions must be a whole number of at least 1";
   }
-  if (encoding != null && encoding !== "float" && encoding !== "base64")
-    return "encoding_format must be float or base64";
+  if (format !== null && format !== "float" && format !== "base64") return "encoding_format must be float or base64";
   return {
     kind: "embedding",
-    texts,
-    encoding: encoding ?? "float",
+    texts: texts as string[],
+    base64: format === "base64",
     ...(model == null || model === "" ? {} : { model }),
-    ...(dimensions == null ? {} : { dimensions: dimensions as number }),
+    ...(dimensions == null ? {} : { dimensions: Number(dimensions) }),
   };
 }

@@ -15,8 +15,8 @@ export interface EmbeddingLine {
   readonly texts: readonly string[];
   readonly model?: string;
   readonly dimensions?: number;
-  /** How vectors stand in OUT. */
-  readonly encoding: "float" | "base64";
+  /** Write vectors as base64 of little-endian float32. */
+  readonly base64: boolean;
 }
 
 export interface OcrLine {
@@ -45,6 +45,8 @@ export interface LineAnswer {
   readonly callId: string;
   readonly requestId: string;
   readonly sourceName: string;
+  /** Governed calls that it took, where that is more than one. */
+  readonly calls?: number;
   /** Sends of all its calls. */
   readonly attempts: number;
   /** In the price table's currency; null = unknown. */

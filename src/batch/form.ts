@@ -1,0 +1,25 @@
+import type { LineAnswer } from "./kinds/kinds.js";
+import { type BatchLine, type BrokenLine, parseLine, type RawLine } from "./lines.js";
+import type { OutEntry } from "./out-entry.js";
+import { entryOf } from "./out-entry.js";
+import { failureLine, type LineFailure, successLine } from "./result-line.js";
+
+/** How the lines of IN and OUT are written. */
+export interface BatchForm {
+  /** Never throws. */
+  parse(raw: RawLine): BatchLine | BrokenLine;
+  /** The OUT line of an answer, without the line end. */
+  success(line: BatchLine, answer: LineAnswer): string;
+  /** The OUT line of a failure, without the line end. `uuid` only makes its `id` unique. */
+  failure(line: BatchLine | BrokenLine, failure: LineFailure, uuid: string): string;
+  /** What a line of OUT says; undefined = it is no result line. */
+  entry(raw: RawLine): OutEntry | undefined;
+}
+
+/** The lines of OpenAI's batches (spec 08). */
+export const OPENAI_FORM: BatchForm = {
+  parse: parseLine,
+  success: ({ id }, answer) => successLine(id, answer),
+  failure: ({ id }, failure, uuid) => failureLine(id, failure, uuid),
+  entry: entryOf,
+};

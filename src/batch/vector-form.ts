@@ -1,0 +1,51 @@
+import type { BatchForm } from "./form.js";
+import { type BatchLine, type BrokenLine, brokenLine, type RawLine, readObject } from "./lines.js";
+import { objectIn } from "./out-entry.js";
+
+/** The lines of `polygateway embed`: a text each in IN, its vector in OUT. */
+
+export interface VectorFormOptions {
+  /** IN holds `{id?, text}` or `{id?, input}` a line; else each line is a text. */
+  readonly jsonl: boolean;
+  readonly base64: boolean;
+  /** Width to ask for. */
+  readonly dimensions?: number;
+}
+
+export function vectorForm({ jsonl, base64, dimensions }: VectorFormOptions): BatchForm {
+  const lineOf = (raw: RawLine & { readonly text: string }, id: string, text: string): BatchLine => ({
+    kind: "line",
+    number: raw.number,
+    id,
+    request: { kind: "embedding", texts: [text], base64, ...(dimensions === undefined ? {} : { dimensions }) },
+    textLength: raw.text.length,
+  });
+
+  function parse(raw: RawLine): BatchLine | BrokenLine {
+    if ("problem" in raw) return brokenLine(raw, raw.problem);
+    if (!jsonl) return lineOf(raw, `line-${raw.number}`, raw.text);
+    const line = readObject(raw);
+    if ("problem" in line) return line;
+    const text = line.fields.text ?? line.fields.input;
+    if (typeof text === "string") return lineOf(raw, line.id, text);
+    return brokenLine(raw, text == null ? "has neither text nor input" : "text must be a text", line.id);
+  }
+
+  return {
+    parse,
+    /** Of one text, made by `groupTexts`: the body is its vector. */
+    success({ id, number }, { body, callId }) {
+      return JSON.stringify({ id, index: number - 1, embedding: body, call_id: callId });
+    },
+    failure({ id, number }, { response, ...error }) {
+      return JSON.stringify({ id, index: number - 1, embedding: null, error, ...(response && { response }) });
+    },
+    entry(raw) {
+      const { id: lineId, index, embedding, error, call_id: callId = "" } = objectIn(raw) ?? {};
+      if (typeof lineId !== "string" || typeof index !== "number" || typeof callId !== "string") return undefined;
+      if (embedding === null) return error == null ? undefined : { lineId, callId, failed: true };
+      const isVector = typeof embedding === "string" || Array.isArray(embedding);
+      return isVector ? { lineId, callId, failed: false } : undefined;
+    },
+  };
+}

@@ -1,0 +1,36 @@
+import { groupTexts } from "../batch/text-groups.js";
+import { type VectorFormOptions, vectorForm } from "../batch/vector-form.js";
+import type { BatchCaller } from "./batch-caller.js";
+import { batchHooks } from "./batch-telemetry.js";
+import { type ClientRequest, openEmbeddingLines } from "./client.js";
+
+/** Batches in flight when the user names no number; more where the requests are large would fill the memory. */
+const DEFAULT_BATCHES = 16;
+const DEFAULT_TEXTS = 4_096;
+
+export interface EmbedCallerRequest extends Omit<ClientRequest, "batch">, VectorFormOptions {
+  readonly note: (text: string) => void;
+  /** Batches in flight. */
+  readonly concurrency?: number;
+}
+
+/** Who makes the calls of `polygateway embed`: this process, with the texts of many lines in a request. */
+export function openEmbedCaller(request: EmbedCallerRequest): BatchCaller {
+  const opened = openEmbeddingLines({ ...request, batch: true });
+  const { lines, embedder, embedding, runtime, store, defaultConcurrency, close } = opened;
+  const { batchSize } = embedding;
+  const roomy = Math.max(1, Math.floor(DEFAULT_TEXTS / batchSize));
+  const batches = request.concurrency ?? Math.min(defaultConcurrency, DEFAULT_BATCHES, roomy);
+  const hooks = store === undefined ? {} : batchHooks(store, runtime, request.note, false);
+  return {
+    batchOptions: {
+      ...hooks,
+      client: { ...lines, call: groupTexts(embedder, { batchSize, batches, runtime }) },
+      form: vectorForm(request),
+      runtime,
+      // A second set of lines is ready when a request ends.
+      concurrency: 2 * batches * batchSize,
+    },
+    close,
+  };
+}
