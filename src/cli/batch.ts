@@ -156,10 +156,14 @@ function printSummary(summary: BatchSummary, files: RunFiles, terminal: Terminal
   terminal.stdout.write(`${summaryLines(summary, files, style).join("\n")}\n`);
 }
 
-/** The options of both commands that run a file line by line. */
-export function withRunOptions(command: Command): Command {
+type OutOption = readonly [flags: string, text: string, parse: typeof parsePath];
+
+const OUT_FILE: OutOption = ["-o, --out <file>", "where results go; the same file again resumes", parsePath];
+
+/** The options of all commands that run a file line by line. */
+export function withRunOptions(command: Command, out: OutOption = OUT_FILE): Command {
   return command
-    .requiredOption("-o, --out <file>", "where results go; the same file again resumes", parsePath)
+    .requiredOption(...out)
     .option("--ordered", "write results in the order of the input")
     .option("--skip-bad-lines", "leave out lines that can't be read instead of refusing to start")
     .option("--retry-failed", "try the lines again that failed in an earlier run")

@@ -9,6 +9,7 @@ import { registerEmbed } from "./embed.js";
 import { describeFailure, EXIT } from "./failure.js";
 import { registerInit } from "./init.js";
 import { registerMock } from "./mock.js";
+import { registerOcr } from "./ocr.js";
 import { packageVersion } from "./package-root.js";
 import { registerReconcile } from "./reconcile.js";
 import { registerReport } from "./report.js";
@@ -53,6 +54,7 @@ export function createProgram(context: CommandContext): Command {
   registerChat(program, context);
   registerBatch(program, context);
   registerEmbed(program, context);
+  registerOcr(program, context);
   registerStatus(program, context);
   registerReport(program, terminal);
   registerTrace(program, terminal);
