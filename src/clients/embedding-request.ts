@@ -1,5 +1,6 @@
 import type { EmbedOptions } from "../domain/embedding.js";
 import { RequestRejectedError } from "../errors.js";
+import { callFieldsProblem, isSignal } from "./call-fields.js";
 
 /** The texts and wishes of one call as they were when it was made, checked. */
 export interface CheckedEmbed extends EmbedOptions {
@@ -59,34 +60,17 @@ function checkOptions(options: unknown): EmbedOptions {
     if (KNOWN_OPTIONS.has(name) || given[name as keyof EmbedOptions] === undefined) continue;
     reject(`unknown option ${JSON.stringify(name)}; known: ${[...KNOWN_OPTIONS].join(", ")}`);
   }
-  const { dimensions, vectors, sessionId, parentCallId, tag, signal, priority, failover, deadlineMs } = given;
+  const { dimensions, vectors, signal, failover } = given;
   if (dimensions !== undefined && !(Number.isSafeInteger(dimensions) && dimensions >= 1)) {
     reject("dimensions must be a whole number of at least 1");
   }
   if (vectors !== undefined && vectors !== "number" && vectors !== "float32")
     reject("vectors must be number or float32");
   if (failover !== undefined && failover !== "on" && failover !== "off") reject("failover must be on or off");
-  if (!isTextOrAbsent(sessionId)) reject("sessionId must be a text");
-  if (!isTextOrAbsent(parentCallId)) reject("parentCallId must be a text");
-  if (!isTextOrAbsent(tag)) reject("tag must be a text");
-  if (priority !== undefined && !Number.isFinite(priority)) reject("priority must be a finite number");
-  if (!isNumberOrAbsent(deadlineMs) || (deadlineMs ?? 0) < 0) reject("deadlineMs must be a number, not negative");
+  const problem = callFieldsProblem(given);
+  if (problem !== null) reject(problem);
   if (signal !== undefined && !isSignal(signal)) reject("signal must be an AbortSignal");
   return given;
-}
-
-function isTextOrAbsent(value: unknown): boolean {
-  return value === undefined || typeof value === "string";
-}
-
-function isNumberOrAbsent(value: unknown): boolean {
-  return value === undefined || (typeof value === "number" && !Number.isNaN(value));
-}
-
-function isSignal(value: unknown): boolean {
-  if (typeof value !== "object" || value === null) return false;
-  const { aborted, addEventListener } = value as Partial<AbortSignal>;
-  return typeof aborted === "boolean" && typeof addEventListener === "function";
 }
 
 function reject(problem: string, details?: Record<string, unknown>): never {

@@ -1,5 +1,5 @@
 import { isPromiseLike } from "../domain/promise-like.js";
-import { GovernanceBackendError, SourceNotConfiguredError } from "../errors.js";
+import { GovernanceBackendError, isLastingFailure, SourceNotConfiguredError } from "../errors.js";
 
 /**
  * How a failure of the governor reaches a caller: an unknown source name as itself (a wrong configuration must reach a
@@ -20,11 +20,6 @@ export function admissionError(
     isLasting: isLastingFailure(error),
     ...(sourceName === undefined ? {} : { sourceName }),
   });
-}
-
-/** Waiting would not mend it. */
-export function isLastingFailure(error: unknown): boolean {
-  return GovernanceBackendError.isInstance(error) && error.isLasting;
 }
 
 export function textOf(error: unknown): string {
