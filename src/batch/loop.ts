@@ -37,12 +37,16 @@ export interface BatchLoop {
   run(): Promise<BatchSummary["stop"]>;
   /** No new line starts; what is in flight ends, what only waits for a permit is taken back. Only the first reason counts. */
   stop(kind: StopKind, reason: string): void;
+  /** The same because a person asks for it. */
+  drain(): void;
   /** Also cancels the calls in flight. */
   abort(reason: unknown): void;
   counts(): LiveCounts;
 }
 
 const DRAIN_CHECK_MS = 100;
+const CALLS_ENDED = "Stopped; the calls in flight have ended.";
+const NOTHING_SENT = "Stopped; no call was in flight.";
 const CALLS_CANCELLED = "Stopped; the calls in flight were cancelled. Those already sent may be billed.";
 
 /** One line on its way: all its tries. */
@@ -82,7 +86,7 @@ export function createLoop(options: LoopOptions): BatchLoop {
     stopped = { kind, reason };
     feed.close();
     bell.ring();
-    void checkDrain();
+    void checkDrain(true);
   }
 
   function cancelCalls(reason: unknown): void {
@@ -91,11 +95,13 @@ export function createLoop(options: LoopOptions): BatchLoop {
   }
 
   /** A call may wait for a permit for minutes, in an outage or under a low limit: a run that stops doesn't wait for it. */
-  async function checkDrain(): Promise<void> {
+  async function checkDrain(isFirst: boolean): Promise<void> {
     const idle = await scope.idle();
     if (cancelled || controllers.size === 0) return;
-    if (idle) cancelCalls(new Error("the batch was stopped before this call was sent"));
-    else cancelDrainCheck = runtime.setTimer(DRAIN_CHECK_MS, () => void checkDrain());
+    if (idle) {
+      if (isFirst && stopped?.kind === "drained") stopped = { ...stopped, reason: NOTHING_SENT };
+      cancelCalls(new Error("the batch was stopped before this call was sent"));
+    } else cancelDrainCheck = runtime.setTimer(DRAIN_CHECK_MS, () => void checkDrain(false));
   }
 
   function mayAdmit(): boolean {
@@ -248,11 +254,12 @@ export function createLoop(options: LoopOptions): BatchLoop {
 
   return {
     stop,
+    drain: () => stop("drained", controllers.size === 0 ? NOTHING_SENT : CALLS_ENDED),
     abort(reason) {
       const hasCalls = controllers.size > 0;
       // The second Ctrl-C tells more of the end than the first.
       if (hasCalls && stopped?.kind === "drained") stopped = null;
-      stop("aborted", hasCalls ? CALLS_CANCELLED : "Stopped; no call was in flight.");
+      stop("aborted", hasCalls ? CALLS_CANCELLED : NOTHING_SENT);
       cancelCalls(reason);
     },
     counts: () => ({

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { createSystemRuntime } from "../backends/system.js";
-import type { BatchOptions, BatchProgress, BatchSummary } from "../batch/types.js";
+import type { BatchClient, BatchOptions, BatchProgress, BatchSummary } from "../batch/types.js";
 import type { Runtime } from "../ports/runtime.js";
 import { CONFIG_OPTION, ENV_OPTION, parseCount, parseDurationMs, parsePath } from "./arguments.js";
 import { progressBlock, progressLine, type RunFiles, stopLines, summaryJson, summaryLines } from "./batch-view.js";
@@ -44,7 +44,13 @@ The first Ctrl-C lets the calls in flight finish, the second stops at once.
 Exit codes: 0 all answered · 1 could not run · 2 some lines failed · 3 gave up or was stopped, run it again.`;
 
 /** First interrupt: drain. Second: abort. Third: Node's default, the process ends. */
-export function listenForStop(terminal: Terminal, note: (text: string) => void) {
+export function listenForStop(terminal: Terminal, client: Pick<BatchClient, "leases">, note: (text: string) => void) {
+  const say = async (): Promise<void> => {
+    const { live } = await client.leases();
+    // With nothing to wait for it ends at once.
+    if (live === 0) note("Stopping: no call is in flight.");
+    else note("Stopping: calls in flight are finishing. Press Ctrl-C again to stop at once.");
+  };
   const drain = new AbortController();
   const abort = new AbortController();
   const stopListening = terminal.onInterrupt(() => {
@@ -54,7 +60,7 @@ export function listenForStop(terminal: Terminal, note: (text: string) => void) 
       return;
     }
     drain.abort(new CliError("Stopped."));
-    note("Stopping: calls in flight are finishing. Press Ctrl-C again to stop at once.");
+    void say();
   });
   return { drainSignal: drain.signal, abortSignal: abort.signal, stopListening };
 }
@@ -108,7 +114,7 @@ async function batch(inPath: string, flags: BatchFlags, terminal: Terminal): Pro
   const [{ openCaller }, { runBatch }] = await Promise.all([import("./batch-caller.js"), import("../batch/engine.js")]);
   const screen = batchScreen(terminal, createSystemRuntime(), flags.quiet === true);
   const caller = openCaller({ ...flags, outPath: flags.out, terminal, note: screen.note });
-  const stop = listenForStop(terminal, screen.note);
+  const stop = listenForStop(terminal, caller.batchOptions.client, screen.note);
   let summary: BatchSummary;
   try {
     summary = await runBatch({
@@ -155,7 +161,11 @@ export function registerBatch(program: Command, context: CommandContext): void {
     .option("--skip-bad-lines", "leave out lines that can't be read instead of refusing to start")
     .option("--strict-model", "refuse a line whose model no source has, instead of ignoring its model")
     .option("--retry-failed", "try the lines again that failed in an earlier run")
-    .option("--give-up-after <time>", "end when nothing succeeded for this long (default 15m)", parseDurationMs)
+    .option(
+      "--give-up-after <time>",
+      "end when nothing succeeded for this long: 90s, 15m, 2h (default 15m)",
+      parseDurationMs,
+    )
     .option("--scope <name>", "scope to use (default: the only one configured, else LLM)")
     .option(...CONFIG_OPTION)
     .option(...ENV_OPTION)
