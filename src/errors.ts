@@ -352,11 +352,6 @@ export class GovernanceBackendError extends GatewayUnavailableError {
   }
 }
 
-/** The governance backend refuses, and no waiting mends it. */
-export function isLastingFailure(error: unknown): error is GovernanceBackendError {
-  return GovernanceBackendError.isInstance(error) && error.isLasting;
-}
-
 brand(PolyGatewayError, "PolyGatewayError");
 brand(TransientError, "TransientError");
 brand(SourceDeadError, "SourceDeadError");

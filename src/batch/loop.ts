@@ -11,7 +11,7 @@ import type { LiveCounts, Tally } from "./progress.js";
 import { judgeFailure, type LineVerdict, MIN_WAIT_MS } from "./requeue.js";
 import { brokenLineFailure, failureLine, failureOf, type LineFailure, successLine } from "./result-line.js";
 import { createScopeView } from "./scope-view.js";
-import { describeTrouble } from "./trouble.js";
+import { describeTrouble, lastReason } from "./trouble.js";
 import type { BatchClient, BatchSummary, StopKind } from "./types.js";
 import { createWaitingLines, MAX_WAITING_CHARS, MAX_WAITING_LINES } from "./waiting-lines.js";
 
@@ -230,7 +230,7 @@ export function createLoop(options: LoopOptions): BatchLoop {
   /** While calls still wait for a permit, only the scope knows what is wrong. */
   async function giveUp(): Promise<void> {
     const trouble = (await scope.trouble()) || lastTrouble;
-    stop("no_success", `No line succeeded for ${formatLength(options.giveUpAfterMs)}.${hint(trouble)}`);
+    stop("no_success", `No line succeeded for ${formatLength(options.giveUpAfterMs)}.${lastReason(trouble)}`);
   }
 
   /** What is left waits for dead sources only, while other sources live: no later success will tell. */
@@ -273,7 +273,8 @@ export function createLoop(options: LoopOptions): BatchLoop {
       armGiveUp();
       for (;;) {
         fill();
-        if (onlyDeadLeft()) stop("all_sources_dead", `The lines left have dead sources only.${hint(lastTrouble)}`);
+        if (onlyDeadLeft())
+          stop("all_sources_dead", `The lines left have dead sources only.${lastReason(lastTrouble)}`);
         if (inFlight === 0 && (stopped !== null || (lines.exhausted && waiting.size === 0))) break;
         armDueTimer();
         await bell.rung();
@@ -290,11 +291,6 @@ function isReason(error: unknown, reason: string): boolean {
 
 function describe(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
-}
-
-function hint(trouble: string): string {
-  if (trouble === "") return "";
-  return ` The last reason: ${trouble}${/[.!?]$/.test(trouble) ? "" : "."}`;
 }
 
 function formatLength(lengthMs: number): string {

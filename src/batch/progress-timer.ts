@@ -1,4 +1,5 @@
-import { GovernanceBackendError, isLastingFailure } from "../errors.js";
+import { isLastingFailure } from "../domain/lasting-failure.js";
+import { GovernanceBackendError } from "../errors.js";
 import type { CancelTimer, Runtime } from "../ports/runtime.js";
 import type { BatchClient, BatchProgress } from "./types.js";
 

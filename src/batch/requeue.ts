@@ -1,4 +1,5 @@
-import { ConfigError, GatewayUnavailableError, isLastingFailure, SourceNotConfiguredError } from "../errors.js";
+import { isLastingFailure } from "../domain/lasting-failure.js";
+import { ConfigError, GatewayUnavailableError, SourceNotConfiguredError } from "../errors.js";
 import { describeTrouble } from "./trouble.js";
 import type { StopKind } from "./types.js";
 import { WorkersFailedError } from "./workers/restarts.js";

@@ -1,8 +1,8 @@
 import { RedisFailure } from "../backends/redis/failure.js";
+import { isLastingFailure } from "../domain/lasting-failure.js";
 import {
   ConfigError,
   GatewayUnavailableError,
-  isLastingFailure,
   PolyGatewayError,
   RequestRejectedError,
   ResultInvalidError,

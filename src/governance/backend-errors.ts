@@ -1,5 +1,6 @@
+import { isLastingFailure } from "../domain/lasting-failure.js";
 import { isPromiseLike } from "../domain/promise-like.js";
-import { GovernanceBackendError, isLastingFailure, SourceNotConfiguredError } from "../errors.js";
+import { GovernanceBackendError, SourceNotConfiguredError } from "../errors.js";
 
 /**
  * How a failure of the governor reaches a caller: an unknown source name as itself (a wrong configuration must reach a

@@ -1,6 +1,7 @@
+import { isLastingFailure } from "../domain/lasting-failure.js";
 import { endsAnyTime } from "../domain/refusal.js";
 import type { Grant, Refusal, ScopeSnapshot, Want } from "../domain/tick.js";
-import { GovernanceBackendError, isLastingFailure } from "../errors.js";
+import { GovernanceBackendError } from "../errors.js";
 import type { Selector } from "../ports/selector.js";
 import { textOf } from "./backend-errors.js";
 import { type Call, patienceMs } from "./call.js";

@@ -1,5 +1,6 @@
 import { countOf } from "../domain/count-of.js";
-import { isLastingFailure, SourceNotConfiguredError } from "../errors.js";
+import { isLastingFailure } from "../domain/lasting-failure.js";
+import { SourceNotConfiguredError } from "../errors.js";
 import { accountCount, giveBack, type TakenAccounts } from "./accounting-queue.js";
 import { admissionError } from "./backend-errors.js";
 import { type Desk, releaseIfHeld, warnOf } from "./desk.js";
