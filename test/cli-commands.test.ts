@@ -63,6 +63,8 @@ describe("usage", () => {
     [["batch", "in.jsonl"], "--out"],
     [["batch", "in.jsonl", "-o", "out.jsonl", "--concurrency", "many"], "whole number of at least 1"],
     [["batch", "in.jsonl", "-o", "out.jsonl", "--give-up-after", "soon"], "90s, 15m or 2h"],
+    [["batch", "in.jsonl", "-o", "out.jsonl", "--give-up-after", "3"], "Give the unit too"],
+    [["reconcile", "--stale-after", "3"], "Give the unit too"],
     [["batch", "in.jsonl", "-o", "out.jsonl", "--workers", "4"], "Redis"],
     [["chat", "hi", "--temprature", "1"], "Did you mean --temperature?"],
     [["chat", "hi", "--temperature", "hot"], "such as 0.7"],

@@ -340,8 +340,16 @@ describe.skipIf(server === null)("check", () => {
     expect(nothing).toMatchObject({ code: 1, ok: false, levels: ["ok", "problem", "warning"] });
     await cli(["telemetry", "migrate", "--db", dsn]);
     const denied = await check("role");
-    expect(denied.out).toContain("table llm_calls: no right to write. GRANT INSERT ON llm_calls TO the role");
+    expect(denied.out).toContain(`table llm_calls: no right to write. GRANT INSERT ON llm_calls TO ${database.role}`);
     expect(denied).toMatchObject({ code: 1, levels: ["ok", "problem", "warning"] });
+    await database.sql(`GRANT SELECT ON llm_calls, open_attempts TO ${database.role}`);
+    const reads = await check("role");
+    expect(reads.out).toMatch(
+      /table llm_calls may be read alone: right for report and trace, not enough .*GRANT INSERT/,
+    );
+    expect(reads.out).toContain("journal open_attempts may be read");
+    expect(reads).toMatchObject({ code: 0, ok: true, levels: ["ok", "warning", "ok"] });
+    await database.sql(`REVOKE ALL ON llm_calls, open_attempts FROM ${database.role}`);
     await database.sql(`GRANT INSERT ON llm_calls TO ${database.role}`);
     const writes = await check("role");
     expect(writes.out).toContain("table llm_calls may be written, not read");

@@ -56,7 +56,7 @@ describe("status of real batches", () => {
     expect(code).toBe(0);
     for (const pid of pids) expect(stdout).toContain(`LLM: process ${pid} in ${folder.path}`);
     const waits = (await statusWith("3 calls wait")).stdout;
-    expect(waits).toMatch(/sim_1 +2\/2 +\d\/600 .*full: no free place/);
+    expect(waits).toMatch(/sim_1 +2\/2 +600, \d ahead .*full: no free place/);
     expect(waits).toMatch(/3 calls wait, the longest .*: 3 for no free place/);
     const { processes } = JSON.parse((await status("LLM", "--json")).stdout);
     expect(processes.map(({ scope }: { scope: string }) => scope)).toEqual(["LLM", "LLM"]);

@@ -3,7 +3,8 @@ import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { runCli } from "../src/cli/program.js";
-import { stateText, statusLines } from "../src/cli/status-view.js";
+import { stateText } from "../src/cli/status-table.js";
+import { statusLines } from "../src/cli/status-view.js";
 import { styleOf } from "../src/cli/terminal.js";
 import { TransientError } from "../src/errors.js";
 import type { SourceSnapshot } from "../src/ports/governor.js";
@@ -93,7 +94,7 @@ describe("the file", () => {
     expect(status.snapshot.waiting).toMatchObject({ count: 1, reasons: { concurrency: 1 }, byPriority: { 3: 1 } });
     const text = drawn(status);
     expect(text).toContain(`LLM: process ${process.pid} in ${process.cwd()}`);
-    expect(text).toMatch(/s_1 +1\/1 +\d+\/600 +[\d,]+\/90,000 .*full: no free place/);
+    expect(text).toMatch(/s_1 +1\/1 +600, \d+ ahead +90,000, [\d,]+ ahead .*full: no free place/);
     expect(text).toContain("1 call waits, the longest 100 ms: 1 for no free place");
     await kernel.run(Promise.all(calls));
     await gateway.close();
@@ -101,11 +102,11 @@ describe("the file", () => {
   });
 
   it.each([
-    ["the burst of a paced limit", { rpm: 60 }, /s_1 .* 4\/60 .*full: burst of requests, next in [\d.]+ (s|ms)/],
+    ["the burst of a paced limit", { rpm: 60 }, /s_1 .* 60, 4 ahead .*full: burst of requests, next in [\d.]+ (s|ms)/],
     [
       "the burst of paced tokens",
       { tpm: 6_000, estTokens: 90, tpmCharge: "max" },
-      /s_1 .* \d+\/6,000 .*full: burst of tokens, next in/,
+      /s_1 .* 6,000, \d+ ahead .*full: burst of tokens, next in/,
     ],
     ["the minute itself", { rpm: 5, limitRule: "window" }, /s_1 .* 5\/5 .*full: requests per minute, next in/],
     [
@@ -287,6 +288,51 @@ describe("polygateway status", () => {
     expect([code, files()]).toEqual([1, []]);
     expect(err).toContain(`LLM: process ${DEAD} is gone`);
     expect((await cli()).err).not.toContain("is gone");
+  });
+
+  it("counts the processes that died where there are several", async () => {
+    for (let n = 0; n < 30; n += 1) left(DEAD + n);
+    const { err } = await cli();
+    expect(err).toContain("LLM: 30 processes are gone without taking their status away");
+    expect(err.match(/gone/g)).toHaveLength(1);
+  });
+
+  const waiting = { count: 12, oldestMs: 90_000, reasons: { rpm: 7, global_concurrency: 5 }, byPriority: { 0: 12 } };
+  const snapshot = {
+    scope: "LLM",
+    sources: [{ ...shownSource, requestsUsed: 4, passedOver: { reason: "rpm" as const, waitMs: 1_200 } }],
+    backend: { kind: "redis", ok: true },
+    waiting,
+  };
+  const limits = { s_1: { maxConcurrency: 1, rpm: 60, tpm: 90_000, limitRule: "smooth" as const } };
+
+  it("says once that what processes show of shared limits is the fleet's, and what the figures are", async () => {
+    left(process.pid, "LLM", { snapshot, limits });
+    left(1, "LLM", { snapshot, limits });
+    const { out } = await cli();
+    expect(out.match(/2 processes share the limits through Redis/g)).toHaveLength(1);
+    expect(out).toMatch(/s_1 +1\/1 +60, 4 ahead/);
+    expect(out.match(/^ahead: /gm)).toHaveLength(1);
+    expect(out).not.toMatch(/4\/60/);
+  });
+
+  it("a process alone shares with nobody", async () => {
+    left(process.pid, "LLM", { snapshot, limits });
+    expect((await cli()).out).not.toContain("share the limits");
+  });
+
+  it.each([60, 80, 100])("on a terminal of %d columns nothing essential is cut", async (columns) => {
+    left(process.pid, "LLM", { snapshot, limits, folder: "/srv/applications/with/a/long/name/of/its/own/for/this" });
+    left(1, "LLM", { snapshot, limits });
+    const terminal = fakeTerminal();
+    await runCli(["status", "--path", folder], { ...terminal, stdout: { ...terminal.stdout, columns } });
+    const out = terminal.out();
+    expect(out).not.toContain("…");
+    for (const line of out.split("\n")) expect(line.length, line).toBeLessThanOrEqual(columns);
+    const text = out.replace(/\s+/g, " ");
+    expect(text).toContain("s_1: full: burst of requests, next in 1.2 s");
+    expect(text).toContain("7 for requests per minute, 5 for no free place in the scope");
+    expect(text).toMatch(/running .*state/);
   });
 
   it("shows every process, or those of one scope, and who has been silent", async () => {

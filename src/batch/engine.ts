@@ -212,7 +212,7 @@ async function* entriesOf(places: Places, { entry: read }: BatchForm): AsyncGene
 
 /** First Ctrl-C drains, second aborts. Returns the function that removes the listeners. */
 function linkSignals({ drainSignal, abortSignal }: BatchOptions, loop: BatchLoop): () => void {
-  const drain = () => loop.stop("drained", "Stopped; the calls in flight have ended.");
+  const drain = () => loop.drain();
   const abort = () => loop.abort(abortSignal?.reason);
   if (drainSignal?.aborted) drain();
   if (abortSignal?.aborted) abort();

@@ -12,7 +12,7 @@ import type { LiveCounts, Tally } from "./progress.js";
 import { judgeFailure, type LineVerdict, MIN_WAIT_MS } from "./requeue.js";
 import { brokenLineFailure, failureOf, type LineFailure } from "./result-line.js";
 import { createScopeView } from "./scope-view.js";
-import { describeTrouble } from "./trouble.js";
+import { describeTrouble, lastReason } from "./trouble.js";
 import type { BatchClient, BatchSummary, StopKind } from "./types.js";
 import { createWaitingLines, MAX_WAITING_CHARS, MAX_WAITING_LINES } from "./waiting-lines.js";
 
@@ -39,12 +39,16 @@ export interface BatchLoop {
   run(): Promise<BatchSummary["stop"]>;
   /** No new line starts; what is in flight ends, what only waits for a permit is taken back. Only the first reason counts. */
   stop(kind: StopKind, reason: string): void;
+  /** The same because a person asks for it. */
+  drain(): void;
   /** Also cancels the calls in flight. */
   abort(reason: unknown): void;
   counts(): LiveCounts;
 }
 
 const DRAIN_CHECK_MS = 100;
+const CALLS_ENDED = "Stopped; the calls in flight have ended.";
+const NOTHING_SENT = "Stopped; no call was in flight.";
 const CALLS_CANCELLED = "Stopped; the calls in flight were cancelled. Those already sent may be billed.";
 
 /** One line on its way: all its tries. */
@@ -84,7 +88,7 @@ export function createLoop(options: LoopOptions): BatchLoop {
     stopped = { kind, reason };
     feed.close();
     bell.ring();
-    void checkDrain();
+    void checkDrain(true);
   }
 
   function cancelCalls(reason: unknown): void {
@@ -93,11 +97,13 @@ export function createLoop(options: LoopOptions): BatchLoop {
   }
 
   /** A call may wait for a permit for minutes, in an outage or under a low limit: a run that stops doesn't wait for it. */
-  async function checkDrain(): Promise<void> {
+  async function checkDrain(isFirst: boolean): Promise<void> {
     const idle = await scope.idle();
     if (cancelled || controllers.size === 0) return;
-    if (idle) cancelCalls(new Error("the batch was stopped before this call was sent"));
-    else cancelDrainCheck = runtime.setTimer(DRAIN_CHECK_MS, () => void checkDrain());
+    if (idle) {
+      if (isFirst && stopped?.kind === "drained") stopped = { ...stopped, reason: NOTHING_SENT };
+      cancelCalls(new Error("the batch was stopped before this call was sent"));
+    } else cancelDrainCheck = runtime.setTimer(DRAIN_CHECK_MS, () => void checkDrain(false));
   }
 
   function mayAdmit(): boolean {
@@ -222,7 +228,7 @@ export function createLoop(options: LoopOptions): BatchLoop {
   /** While calls still wait for a permit, only the scope knows what is wrong. */
   async function giveUp(): Promise<void> {
     const trouble = (await scope.trouble()) || lastTrouble;
-    stop("no_success", `No line succeeded for ${formatLength(options.giveUpAfterMs)}.${hint(trouble)}`);
+    stop("no_success", `No line succeeded for ${formatLength(options.giveUpAfterMs)}.${lastReason(trouble)}`);
   }
 
   /** What is left waits for dead sources only, while other sources live: no later success will tell. */
@@ -246,11 +252,12 @@ export function createLoop(options: LoopOptions): BatchLoop {
 
   return {
     stop,
+    drain: () => stop("drained", controllers.size === 0 ? NOTHING_SENT : CALLS_ENDED),
     abort(reason) {
       const hasCalls = controllers.size > 0;
       // The second Ctrl-C tells more of the end than the first.
       if (hasCalls && stopped?.kind === "drained") stopped = null;
-      stop("aborted", hasCalls ? CALLS_CANCELLED : "Stopped; no call was in flight.");
+      stop("aborted", hasCalls ? CALLS_CANCELLED : NOTHING_SENT);
       cancelCalls(reason);
     },
     counts: () => ({
@@ -264,7 +271,8 @@ export function createLoop(options: LoopOptions): BatchLoop {
       armGiveUp();
       for (;;) {
         fill();
-        if (onlyDeadLeft()) stop("all_sources_dead", `The lines left have dead sources only.${hint(lastTrouble)}`);
+        if (onlyDeadLeft())
+          stop("all_sources_dead", `The lines left have dead sources only.${lastReason(lastTrouble)}`);
         if (inFlight === 0 && (stopped !== null || (lines.exhausted && waiting.size === 0))) break;
         armDueTimer();
         await bell.rung();
@@ -281,11 +289,6 @@ function isReason(error: unknown, reason: string): boolean {
 
 function describe(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
-}
-
-function hint(trouble: string): string {
-  if (trouble === "") return "";
-  return ` The last reason: ${trouble}${/[.!?]$/.test(trouble) ? "" : "."}`;
 }
 
 function formatLength(lengthMs: number): string {

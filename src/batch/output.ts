@@ -1,6 +1,7 @@
 import type { BigIntStats } from "node:fs";
 import { open, stat } from "node:fs/promises";
 import type { CancelTimer, Runtime } from "../ports/runtime.js";
+import { isSameFile } from "./same-file.js";
 
 /** What the writer needs of a file; tests put a full disk here. */
 export interface AppendFile {
@@ -40,9 +41,9 @@ export async function openAppendFile(path: string): Promise<AppendFile> {
 }
 
 /** Whoever removes a file that is being written sees nothing of it: what is written on is lost with the last handle. */
-async function isStillThere(path: string, { dev, ino }: BigIntStats): Promise<boolean> {
+async function isStillThere(path: string, opened: BigIntStats): Promise<boolean> {
   const now = await stat(path, { bigint: true }).catch(() => null);
-  return now !== null && now.dev === dev && now.ino === ino;
+  return now !== null && isSameFile(now, opened);
 }
 
 /** Where finished lines go. */

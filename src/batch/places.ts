@@ -1,5 +1,6 @@
 import { accessSync, closeSync, constants, openSync, realpathSync, type Stats, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
+import { isSameFile } from "./same-file.js";
 import { BatchRefusedError } from "./types.js";
 
 /** Where a batch reads and writes, after every check that needs no reading. */
@@ -21,7 +22,7 @@ export interface Places {
 export function findPlaces(inPath: string, outPath: string): Places {
   const input = inPath === "-" ? undefined : checkInput(inPath);
   const { path, stats } = checkOutput(outPath);
-  if (input !== undefined && stats !== undefined && input.dev === stats.dev && input.ino === stats.ino) {
+  if (input !== undefined && stats !== undefined && isSameFile(input, stats)) {
     throw new BatchRefusedError("out_is_in", `Input and output are the same file (${inPath}). Choose another output.`);
   }
   return {

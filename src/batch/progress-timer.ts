@@ -1,3 +1,4 @@
+import { isLastingFailure } from "../domain/lasting-failure.js";
 import { GovernanceBackendError } from "../errors.js";
 import type { CancelTimer, Runtime } from "../ports/runtime.js";
 import type { BatchClient, BatchProgress } from "./types.js";
@@ -28,8 +29,8 @@ export function reportProgress(
     try {
       scope = { snapshot: await client.snapshot(), limitsAway: false };
     } catch (error) {
-      // The figures of the last one still stand.
-      scope = { ...scope, limitsAway: GovernanceBackendError.isInstance(error) };
+      // The figures of the last one still stand. For what no waiting mends no call waits.
+      scope = { ...scope, limitsAway: GovernanceBackendError.isInstance(error) && !isLastingFailure(error) };
     } finally {
       asking = false;
     }

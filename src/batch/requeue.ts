@@ -1,4 +1,5 @@
-import { ConfigError, GatewayUnavailableError, GovernanceBackendError, SourceNotConfiguredError } from "../errors.js";
+import { isLastingFailure } from "../domain/lasting-failure.js";
+import { ConfigError, GatewayUnavailableError, SourceNotConfiguredError } from "../errors.js";
 import { describeTrouble } from "./trouble.js";
 import type { StopKind } from "./types.js";
 import { WorkersFailedError } from "./workers/restarts.js";
@@ -39,7 +40,7 @@ export function judgeFailure(error: unknown, evidence: LineEvidence): LineVerdic
   if (error instanceof WorkersFailedError) return { kind: "stop", stop: "workers_failed", reason: error.message };
   if (!GatewayUnavailableError.isInstance(error)) return { kind: "failed" };
   const afterMs = Math.max(error.retryAfterMs, MIN_WAIT_MS);
-  if (GovernanceBackendError.isInstance(error) && error.isLasting) {
+  if (isLastingFailure(error)) {
     return { kind: "stop", stop: "misconfigured", reason: `No call may start: ${error.message}.` };
   }
   switch (error.reason) {

@@ -31,6 +31,12 @@ export function describeTrouble(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
+/** A sentence to go on with after why a run ends; "" when nothing is known. */
+export function lastReason(trouble: string): string {
+  if (trouble === "") return "";
+  return ` The last reason: ${trouble}${/[.!?]$/.test(trouble) ? "" : "."}`;
+}
+
 /** What the sources said last, whoever asked them; "" when they said nothing. */
 export function troubleIn({ sources }: BatchSnapshot): string {
   return inWordsOf(sources.map(({ name, lastError }) => [name, lastError?.message]));

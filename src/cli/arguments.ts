@@ -2,9 +2,10 @@ import { InvalidArgumentError } from "commander";
 
 const UNIT_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/** `15m`, `30s`, `1.5h`; a bare number is seconds. Above 0. */
+/** `15m`, `30s`, `1.5h`: above 0, with its unit, since a forgotten one would make minutes or days of seconds. */
 export function parseDurationMs(text: string): number {
-  const [, amount, unit = "s"] = /^\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?\s*$/.exec(text) ?? [];
+  if (/^\s*\d[\d.]*\s*$/.test(text)) throw new InvalidArgumentError("Give the unit too, such as 90s, 15m, 2h or 30d.");
+  const [, amount, unit = ""] = /^\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)\s*$/.exec(text) ?? [];
   const durationMs = Number(amount) * (UNIT_MS[unit] ?? Number.NaN);
   if (!(durationMs > 0)) throw new InvalidArgumentError("Give a length of time above 0, such as 90s, 15m or 2h.");
   return durationMs;

@@ -226,9 +226,10 @@ describe("summaryLines", () => {
 
   it("is short when all went well", () => {
     const lines = summaryLines({ ...summary, requeues: 0, badLines: 0 }, files, plain);
-    expect(lines).toHaveLength(2);
+    expect(lines).toHaveLength(3);
     expect(lines[0]).toMatch(/^All lines are answered: 90 done/);
     expect(lines[1]).toBe("Results: out.jsonl");
+    expect(lines[2]).toBe(`Session: ${summary.batchId}, for \`polygateway trace\` and \`report --session\``);
   });
 
   it("names failures, what was paid twice and why it stopped", () => {
@@ -263,7 +264,7 @@ describe("summaryLines", () => {
   it("gives the cause and the way to find it out when nothing succeeded or it was stopped in an outage", () => {
     for (const kind of ["no_success", "drained", "aborted"] as const) {
       const text = summaryLines(stopped(kind, "It ended."), files, plain).join("\n");
-      expect(text).toContain("It ended. Run the same command again to do the rest.");
+      expect(text).toContain("It ended. Run the same command again to do the 97 lines left; none is lost.");
       expect(text).toContain("a_1 is resting after failures: refused: port 9");
       expect(text).toContain("polygateway check --live");
     }

@@ -1,10 +1,11 @@
 import type { BatchProgress, BatchSnapshot, BatchSummary, BatchWorker } from "../batch/types.js";
 import type { SourceSnapshot } from "../domain/tick.js";
-import { ASK_SOURCES, CORRECT_SOURCES } from "./failure.js";
+import { ASK_LIMITS, ASK_SOURCES, CORRECT_SOURCES } from "./failure.js";
 import { formatCount, formatDuration, formatMoney, formatRate, plural, progressBar } from "./format.js";
 import { sourceState } from "./source-state.js";
 import { tableLines } from "./table.js";
 import { displayWidth, printable, type Style } from "./terminal.js";
+import { wrapAt } from "./wrap.js";
 
 const BAR_CELLS = 30;
 /** A shorter bar tells nothing. */
@@ -113,16 +114,7 @@ function waitingText(progress: BatchProgress): string {
 }
 
 /** Breaks between facts, never inside one, so that a narrow terminal cuts off none. */
-function wrapFacts(text: string, width: number): string[] {
-  const lines: string[] = [];
-  for (const fact of text.split(BETWEEN)) {
-    const last = lines.at(-1);
-    const longer = `${last}${BETWEEN}${fact}`;
-    if (last === undefined || displayWidth(longer) > width) lines.push(fact);
-    else lines[lines.length - 1] = longer;
-  }
-  return lines;
-}
+const wrapFacts = (text: string, width: number): string[] => wrapAt(text.split(BETWEEN), BETWEEN, width);
 
 /** The bar takes what the figures leave, and goes where they leave nothing. */
 function barLines(progress: BatchProgress, style: Style, width: number): string[] {
@@ -207,8 +199,9 @@ export interface RunFiles {
 }
 
 /** OUT stays resumable however a run ended. */
-function nextStep({ exitCode, stop }: BatchSummary): string {
-  const again = "the same command again to do the rest.";
+function nextStep({ exitCode, stop, left }: BatchSummary): string {
+  const rest = left === undefined || left === 0 ? "the rest" : `the ${plural(left, "line")} left; none is lost`;
+  const again = `the same command again to do ${rest}.`;
   if (exitCode === 1) return `Correct that, then run ${again}`;
   return stop?.kind === "all_sources_dead" ? `${CORRECT_SOURCES} Run ${again}` : `Run ${again}`;
 }
@@ -219,9 +212,12 @@ export function stopLines(summary: BatchSummary, resumable: boolean): string[] {
   const reason = printable(summary.stop.reason);
   // A run that was made for once: its sources are nobody's to correct.
   if (!resumable) return [reason];
+  const { kind } = summary.stop;
+  // What the sources said before that is of no use while nothing may be sent to them.
+  if (summary.limitsAway || kind === "misconfigured") return [`${reason} ${nextStep(summary)}`, ASK_LIMITS];
   const told = sourcesInTrouble(summary).some(({ name }) => reason.includes(name));
   const trouble = told ? "" : troubleText(summary);
-  const asks = summary.stop.kind === "no_success" || (trouble !== "" && summary.stop.kind !== "all_sources_dead");
+  const asks = kind === "no_success" || (trouble !== "" && kind !== "all_sources_dead");
   return [
     `${reason} ${nextStep(summary)}`,
     ...(trouble === "" ? [] : [`At the end: ${trouble}.`]),
@@ -246,9 +242,12 @@ function outcomeLines(summary: BatchSummary, files: RunFiles | undefined, style:
   const money = moneyText({ ...summary, projectedCost: null });
   return [
     `${verdict}: ${countsText(summary)} in ${formatDuration(summary.elapsedMs)}, ${plural(summary.tokens, "token")}, ${money}.`,
-    ...(files === undefined ? [] : [`Results: ${files.outPath}`]),
+    ...(files === undefined ? [] : [`Results: ${files.outPath}`, sessionText(summary.batchId)]),
   ];
 }
+
+/** Of all runs into the same OUT. */
+const sessionText = (id: string): string => `Session: ${id}, for \`polygateway trace\` and \`report --session\``;
 
 function deathLines({ workers = [] }: BatchSummary): string[] {
   const [died, handedOn] = [sumOf(workers, "deaths"), sumOf(workers, "handedOn")];

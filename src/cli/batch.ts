@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { createSystemRuntime } from "../backends/system.js";
-import type { BatchOptions, BatchProgress, BatchSummary } from "../batch/types.js";
+import type { BatchClient, BatchOptions, BatchProgress, BatchSummary } from "../batch/types.js";
 import type { Runtime } from "../ports/runtime.js";
 import { CONFIG_OPTION, ENV_OPTION, parseCount, parseDurationMs, parsePath } from "./arguments.js";
 import type { BatchCaller } from "./batch-caller.js";
@@ -51,7 +51,13 @@ The first Ctrl-C lets the calls in flight finish, the second stops at once.
 Exit codes: 0 all answered · 1 could not run · 2 some lines failed · 3 gave up or was stopped, run it again.`;
 
 /** First interrupt: drain. Second: abort. Third: Node's default, the process ends. */
-export function listenForStop(terminal: Terminal, note: (text: string) => void) {
+export function listenForStop(terminal: Terminal, client: Pick<BatchClient, "leases">, note: (text: string) => void) {
+  const say = async (): Promise<void> => {
+    const { live } = await client.leases();
+    // With nothing to wait for it ends at once.
+    if (live === 0) note("Stopping: no call is in flight.");
+    else note("Stopping: calls in flight are finishing. Press Ctrl-C again to stop at once.");
+  };
   const drain = new AbortController();
   const abort = new AbortController();
   const stopListening = terminal.onInterrupt(() => {
@@ -61,7 +67,7 @@ export function listenForStop(terminal: Terminal, note: (text: string) => void) 
       return;
     }
     drain.abort(new CliError("Stopped."));
-    note("Stopping: calls in flight are finishing. Press Ctrl-C again to stop at once.");
+    void say();
   });
   return { drainSignal: drain.signal, abortSignal: abort.signal, stopListening };
 }
@@ -126,7 +132,7 @@ export async function runLines(
   const { runBatch } = await import("../batch/engine.js");
   const screen = batchScreen(terminal, createSystemRuntime(), flags.quiet === true);
   const caller = openCaller(screen.note);
-  const stop = listenForStop(terminal, screen.note);
+  const stop = listenForStop(terminal, caller.batchOptions.client, screen.note);
   let summary: BatchSummary;
   try {
     summary = await runBatch({
@@ -167,7 +173,11 @@ export function withRunOptions(command: Command, out: OutOption = OUT_FILE): Com
     .option("--ordered", "write results in the order of the input")
     .option("--skip-bad-lines", "leave out lines that can't be read instead of refusing to start")
     .option("--retry-failed", "try the lines again that failed in an earlier run")
-    .option("--give-up-after <time>", "end when nothing succeeded for this long (default 15m)", parseDurationMs)
+    .option(
+      "--give-up-after <time>",
+      "end when nothing succeeded for this long: 90s, 15m, 2h (default 15m)",
+      parseDurationMs,
+    )
     .option(...CONFIG_OPTION)
     .option(...ENV_OPTION)
     .option(

@@ -123,7 +123,7 @@ async function runQuestions(stage: DemoStage, places: Places, terminal: Terminal
     // Loopback is never behind a proxy.
     proxyEnv: {},
   });
-  const stop = listenForStop(terminal, screen.note);
+  const stop = listenForStop(terminal, client, screen.note);
   try {
     return await runBatch({
       inPath: places.inPath,

@@ -91,7 +91,7 @@ describe("describeFailure", () => {
     ["LOADING Redis is loading the dataset in memory", "wait until it has"],
   ])("%s: says what to do, not to start what answers", (said, words) => {
     const failure = classifyRedisError(Object.assign(new Error(said), { name: "ReplyError" }));
-    const { text } = describeFailure(governanceError("LLM", "tick", failure));
+    const { text } = describeFailure(governanceError("LLM", "redis://127.0.0.1:6379", failure));
     expect(text).toContain(words);
     expect(text).toContain("Mend that, then repeat the command");
     expect(text).not.toMatch(/start it|user_script/i);
@@ -101,14 +101,16 @@ describe("describeFailure", () => {
     const failure = classifyRedisError(
       Object.assign(new Error("NOAUTH Authentication required."), { name: "ReplyError" }),
     );
-    const { text, exitCode } = describeFailure(governanceError("LLM", "tick", failure));
+    const { text, exitCode } = describeFailure(governanceError("LLM", "redis://127.0.0.1:6379", failure));
     expect(text).not.toContain("A new try");
     expect(exitCode).toBe(EXIT.couldNotRun);
   });
 
   it("tells to start a Redis that does not answer", () => {
     const failure = classifyRedisError(Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" }));
-    expect(describeFailure(governanceError("LLM", "tick", failure)).text).toContain("Start it, or correct its address");
+    expect(describeFailure(governanceError("LLM", "redis://127.0.0.1:6379", failure)).text).toContain(
+      "Start it, or correct its address",
+    );
   });
 
   it("lets no escape sequence of a provider reach the terminal", () => {

@@ -1,8 +1,8 @@
 import { RedisFailure } from "../backends/redis/failure.js";
+import { isLastingFailure } from "../domain/lasting-failure.js";
 import {
   ConfigError,
   GatewayUnavailableError,
-  GovernanceBackendError,
   PolyGatewayError,
   RequestRejectedError,
   ResultInvalidError,
@@ -49,11 +49,12 @@ const REASON_WORDS: Record<UnavailableReason, string> = {
   retry_exhausted: "Every try failed.",
   stalled: "Nothing moved for the whole stall window.",
   deadline_exceeded: "The deadline passed before an answer was complete.",
-  governance_backend_down: "No call may start: the place of the limits can't be asked.",
+  governance_backend_down: "No call may start, since the limits can't be asked.",
 };
 
 /** What to do about sources that fail, and about sources that refuse for good. */
 export const ASK_SOURCES = "`polygateway check --live` asks each source once and says what is wrong.";
+export const ASK_LIMITS = "`polygateway check` reads the configuration, asks Redis how it is and says what is wrong.";
 export const CORRECT_SOURCES = "Correct the keys, models or BASE_URLs; `polygateway check --live` tests each of them.";
 
 const REASON_ADVICE: Record<UnavailableReason, string> = {
@@ -74,32 +75,23 @@ function describeSource(name: string, detail: SourceReasonDetail): string {
 }
 
 /** Redis that is away has to be started; one that answers says itself what has to be done. */
-function wordsOf(error: GatewayUnavailableError): { what: string; advice: string } {
-  const what = REASON_WORDS[error.reason] ?? error.message;
-  const advice = REASON_ADVICE[error.reason] ?? "Try again later.";
-  if (!(error.cause instanceof RedisFailure)) return { what, advice };
-  if (error.cause.wasAnswered) {
-    return {
-      what: "Redis, which keeps the limits, refuses:",
-      advice: "Mend that, then repeat the command; `polygateway check` says whether it is mended.",
-    };
-  }
-  return {
-    what: "Redis, which keeps the limits, does not answer:",
-    advice: "Start it, or correct its address (REDIS_URL); `polygateway check` asks it. Then repeat the command.",
-  };
+function adviceOn({ cause, reason }: GatewayUnavailableError): string {
+  if (!(cause instanceof RedisFailure)) return REASON_ADVICE[reason] ?? "Try again later.";
+  return cause.wasAnswered
+    ? "Mend that, then repeat the command; `polygateway check` says whether it is mended."
+    : "Start it, or correct its address (REDIS_URL); `polygateway check` asks it. Then repeat the command.";
 }
 
 function describeUnavailable(error: GatewayUnavailableError): Failure {
-  const { what, advice } = wordsOf(error);
-  const lines = [what];
+  const advice = adviceOn(error);
+  const lines = [REASON_WORDS[error.reason] ?? error.message];
   const sources = Object.entries(error.perSourceReasons);
-  if (error.cause instanceof Error) lines.push(`  ${error.cause.message}`);
+  if (error.cause instanceof RedisFailure) lines.push(`  ${error.message}`);
+  else if (error.cause instanceof Error) lines.push(`  ${error.cause.message}`);
   else if (sources.length === 0) lines.push(`  ${error.message}`);
   lines.push(...sources.map(([name, detail]) => describeSource(name, detail)));
   lines.push(advice);
-  const isLasting = GovernanceBackendError.isInstance(error) && error.isLasting;
-  if (isLasting) return { text: lines.join("\n"), exitCode: EXIT.couldNotRun };
+  if (isLastingFailure(error)) return { text: lines.join("\n"), exitCode: EXIT.couldNotRun };
   if (error.retryAfterMs > 0) lines.push(`A new try makes sense in ${formatDuration(error.retryAfterMs)}.`);
   return { text: lines.join("\n"), exitCode: EXIT.gaveUp };
 }

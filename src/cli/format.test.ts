@@ -53,7 +53,7 @@ describe("tableLines", () => {
 
 describe("arguments", () => {
   it.each([
-    ["90", 90_000],
+    ["90s", 90_000],
     ["15m", 900_000],
     ["1.5h", 5_400_000],
     ["250ms", 250],
@@ -62,6 +62,10 @@ describe("arguments", () => {
 
   it.each(["", "0", "-5s", "5 parsecs", "s", "NaN"])("%j is no length of time", (text) => {
     expect(() => parseDurationMs(text)).toThrow(CommanderError);
+  });
+
+  it.each(["90", "30", "1.5", " 3 "])("%j lacks its unit", (text) => {
+    expect(() => parseDurationMs(text)).toThrow("Give the unit too");
   });
 
   it("a count is a whole number of at least 1", () => {

@@ -21,6 +21,7 @@ import { parseSinceMs } from "./time-range.js";
 interface ReportFlags extends TelemetryFlags {
   readonly table?: string;
   readonly since?: string;
+  readonly session?: string;
   readonly by?: ReportGrouping;
   readonly json?: boolean;
 }
@@ -29,6 +30,7 @@ const EXAMPLES = `
 Examples:
   polygateway report                          everything in the configured file, or in ./polygateway.db
   polygateway report --since 1h --by source   the last hour, source by source
+  polygateway report --session 0192f3a4-…     one session; a batch tells its own at the end
   polygateway report --by day --json          for other programs
 
 Exit code 1 when the file can't be read or is no telemetry.`;
@@ -44,6 +46,7 @@ export function registerReport(program: Command, terminal: Terminal = processTer
     .option(...ENV_OPTION)
     .option("--table <name>", "table of a database (default llm_calls)")
     .option("--since <when>", "only newer rows: a length of time (90s, 15m, 1h, 7d) or a date (2025-11-29)")
+    .option("--session <id>", "only rows of this session; a batch tells its own at the end")
     .addOption(new Option("--by <group>", "one line per value").choices(REPORT_GROUPINGS))
     .option("--json", "print JSON")
     .addHelpText("after", EXAMPLES)
@@ -70,7 +73,11 @@ async function readReport(path: string, flags: ReportFlags, sinceMs: number | un
     const file = openTelemetryFile(path, flags.table === undefined ? {} : { table: flags.table });
     try {
       const builder = createReport(flags.by);
-      const filter = { withoutTexts: true, ...(sinceMs === undefined ? {} : { sinceMs }) };
+      const filter = {
+        withoutTexts: true,
+        ...(sinceMs === undefined ? {} : { sinceMs }),
+        ...(flags.session === undefined ? {} : { sessionId: flags.session }),
+      };
       for await (const row of file.rows(filter)) builder.add(row);
       return { report: builder.finish(), path: file.path, unreadableLines: file.unreadableLines };
     } finally {

@@ -2,6 +2,12 @@ import type { SourceSnapshot } from "../domain/tick.js";
 import { formatDuration } from "./format.js";
 import { printable, type Style } from "./terminal.js";
 
+/** A state without its reason: `full` of "full: no free place". Colours stay. */
+export function stateWord(state: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: the colour ends with an escape sequence
+  return state.replace(/(?:: |, next ).*?(?=\u001b\[\d+m$|$)/s, "");
+}
+
 /** What a source is doing, in words; a text of the other side stays on one line. */
 export function sourceState(source: SourceSnapshot, style: Style): string {
   const last = source.lastError ? printable(source.lastError.message).replace(/\s+/g, " ") : "";

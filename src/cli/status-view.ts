@@ -1,33 +1,51 @@
 import { MOST_TOKENS } from "../domain/scheduling/budgets.js";
 import type { AdaptiveSnapshot, SourceSnapshot } from "../domain/tick.js";
-import type { StatusFile, StatusLimits } from "../status/status-file.js";
+import type { StatusFile } from "../status/status-file.js";
 import type { FoundStatus } from "../status/status-reader.js";
 import { parseWorkerId } from "../telemetry/worker-id.js";
-import { formatCount, formatDuration, formatRate, plural } from "./format.js";
-import { fullText, inForce } from "./full-gate.js";
-import { sourceState } from "./source-state.js";
+import { formatCount, formatDuration, plural } from "./format.js";
+import { AHEAD_TEXT, isPaced, limitsOf, runningOf, sourceTable, stateText } from "./status-table.js";
 import { reasonWords } from "./status-words.js";
-import { type Column, fitTable } from "./table.js";
-import { printable, type Style } from "./terminal.js";
+import { displayWidth, printable, type Style } from "./terminal.js";
+import { wrapWords } from "./wrap.js";
 
 const INDENT = "  ";
 /** A process that is at work writes once a second; one that is silent for longer hangs or is stopped. */
 const SILENT_MS = 5_000;
-const NO_LIMITS: StatusLimits = { maxConcurrency: 0, rpm: 0, tpm: 0, limitRule: "smooth" };
 
 /** Every process one after the other, in `columns` cells. */
 export function statusLines(found: FoundStatus, nowMs: number, style: Style, columns = Infinity): string[] {
-  const lines: string[] = [];
+  const dim = (text: string): string[] => wrapWords(text, columns, INDENT).map(style.dim);
+  const lines = sharedTexts(found.live).flatMap(dim);
   for (const status of found.live) {
     if (lines.length > 0) lines.push("");
     lines.push(...processLines(status, nowMs, style, columns));
   }
-  for (const status of found.stale) lines.push(style.dim(staleText(status)));
+  if (found.live.some(isPaced)) lines.push("", ...dim(AHEAD_TEXT));
+  lines.push(...staleTexts(found.stale).flatMap(dim));
   return lines;
 }
 
-export function staleText(status: StatusFile): string {
-  return `${nameOf(status)} is gone without taking its status away; it is not shown again.`;
+/** Limits in Redis are the fleet's: every process shows the same figures of them. */
+function sharedTexts(live: FoundStatus["live"]): string[] {
+  const shared = live.filter(({ snapshot }) => snapshot.backend.kind === "redis");
+  return [...new Set(shared.map(({ scope }) => scope))].flatMap((scope) => {
+    const ours = shared.filter((status) => status.scope === scope);
+    const count = Math.max(ours.length, ...ours.map(({ snapshot }) => snapshot.workers?.length ?? 0));
+    if (count < 2) return [];
+    return [
+      `${printable(scope)}: ${plural(count, "process", "processes")} share the limits through Redis; running, requests and tokens are those of all together, the calls that wait those of each.`,
+    ];
+  });
+}
+
+/** One line, however many there are. */
+export function staleTexts(stale: FoundStatus["stale"]): string[] {
+  const [first] = stale;
+  if (first === undefined) return [];
+  if (stale.length === 1) return [`${nameOf(first)} is gone without taking its status away; it is not shown again.`];
+  const scopes = [...new Set(stale.map(({ scope }) => printable(scope)))].join(", ");
+  return [`${scopes}: ${stale.length} processes are gone without taking their status away; they are not shown again.`];
 }
 
 function nameOf({ scope, worker }: StatusFile): string {
@@ -36,83 +54,43 @@ function nameOf({ scope, worker }: StatusFile): string {
 
 function processLines(status: StatusFile, nowMs: number, style: Style, columns: number): string[] {
   const { sources } = status.snapshot;
-  const table = fitTable(
-    COLUMNS,
-    sources.map((source) => cellsOf(status, source, style)),
-    columns - INDENT.length,
-  );
+  const width = columns - INDENT.length;
+  const table = sourceTable(status, style, width);
   const [titles = "", ...rows] = table.lines;
-  const facts = [...sources.flatMap((source) => learnedText(source)), ...waitingLines(status), budgetText(status)];
+  const facts = [
+    ...table.states,
+    ...sources.flatMap((source) => learnedText(source)),
+    ...waitingLines(status),
+    budgetText(status),
+    ...backendTexts(status, style),
+  ];
   return [
-    style.bold(`${nameOf(status)} in ${printable(status.folder)}`) + style.dim(ageText(status, nowMs)),
+    ...titleLines(status, nowMs, style, columns),
     `${INDENT}${style.dim(titles)}`,
     ...rows.map((row) => INDENT + row),
-    ...facts.map((fact) => INDENT + fact),
-    ...backendLines(status, style),
+    ...facts.flatMap((fact) => wrapWords(fact, width, INDENT)).map((line) => INDENT + line),
   ];
+}
+
+function titleLines(status: StatusFile, nowMs: number, style: Style, columns: number): string[] {
+  const title = `${nameOf(status)} in ${printable(status.folder)}`;
+  const age = ageText(status, nowMs);
+  if (displayWidth(`${title}  ${age}`) <= columns) return [style.bold(title) + style.dim(`  ${age}`)];
+  return [...wrapWords(title, columns, INDENT).map(style.bold), style.dim(INDENT + age)];
 }
 
 /** The process works; what it shares with others can't be asked. */
-function backendLines({ snapshot: { backend } }: StatusFile, style: Style): string[] {
+function backendTexts({ snapshot: { backend } }: StatusFile, style: Style): string[] {
   if (backend.ok) return [];
   const name = backend.kind === "redis" ? "Redis" : printable(backend.kind);
-  return [
-    INDENT + style.yellow(`${name} does not answer: nothing new starts, and these figures are the last known ones`),
-  ];
+  return [style.yellow(`${name} does not answer: nothing new starts, and these figures are the last known ones`)];
 }
 
 function ageText({ startedAtMs, writtenAtMs, idle }: StatusFile, nowMs: number): string {
-  const since = `  since ${formatDuration(Math.max(0, nowMs - startedAtMs))}`;
+  const since = `since ${formatDuration(Math.max(0, nowMs - startedAtMs))}`;
   const ageMs = Math.max(0, nowMs - writtenAtMs);
   if (idle) return `${since}, idle for ${formatDuration(ageMs)}`;
   return ageMs > SILENT_MS ? `${since}, silent for ${formatDuration(ageMs)}: it hangs or is stopped` : since;
-}
-
-function right(title: string, leaves?: number): Column {
-  return leaves === undefined ? { title, align: "right" } : { title, align: "right", leaves };
-}
-
-const COLUMNS: readonly Column[] = [
-  { title: "source" },
-  right("running"),
-  right("requests", 1),
-  right("tokens", 2),
-  right("rate now", 3),
-  right("evidence", 4),
-  right("good", 5),
-  right("first token", 6),
-  { title: "state" },
-];
-
-function cellsOf(status: StatusFile, source: SourceSnapshot, style: Style): string[] {
-  const { adaptive } = source;
-  const limits = limitsOf(status, source);
-  return [
-    printable(source.name),
-    usedOf(source.inflight, adaptive?.window ?? source.maxConcurrency),
-    usedOf(source.requestsUsed, inForce(limits.rpm, adaptive?.learnedRpm)),
-    usedOf(source.tokensUsed, inForce(limits.tpm, adaptive?.learnedTpm)),
-    typeof adaptive?.ratePerS === "number" ? `${formatRate(adaptive.ratePerS)}/s` : "–",
-    adaptive === undefined ? "–" : `${adaptive.evidence.toFixed(1)} of ${adaptive.tripsAt}`,
-    adaptive === undefined ? "–" : `${(adaptive.successShare * 100).toFixed(0)} %`,
-    typeof adaptive?.ttftMs === "number" ? formatDuration(adaptive.ttftMs) : "–",
-    stateText(source, style, limits),
-  ];
-}
-
-/** `12/600`; without a limit nothing is counted but what runs. */
-function usedOf(used: number, limit: number): string {
-  return limit > 0 ? `${formatCount(used)}/${formatCount(limit)}` : formatCount(used);
-}
-
-const limitsOf = ({ limits }: StatusFile, { name }: SourceSnapshot): StatusLimits => limits[name] ?? NO_LIMITS;
-
-/** A source that works but has no room for a call says what it is full of. */
-export function stateText(source: SourceSnapshot, style: Style, limits: StatusLimits): string {
-  const { passedOver, state, coolingMs, dead } = source;
-  const isWell = state === "closed" && coolingMs <= 0 && !dead;
-  if (!isWell || passedOver === undefined || passedOver === null) return sourceState(source, style);
-  return style.yellow(fullText(source, limits));
 }
 
 /** What the adaptive rules hold, where it is not what is configured. */
@@ -160,8 +138,7 @@ function budgetText({ snapshot: { budgets, workers = [] } }: StatusFile): string
 export function statusLine(status: StatusFile, style: Style): string {
   const { waiting, sources } = status.snapshot;
   const parts = sources.map(
-    (source) =>
-      `${printable(source.name)} ${usedOf(source.inflight, source.adaptive?.window ?? source.maxConcurrency)} ${stateText(source, style, limitsOf(status, source))}`,
+    (source) => `${printable(source.name)} ${runningOf(source)} ${stateText(source, style, limitsOf(status, source))}`,
   );
   const reasons = Object.entries(waiting.reasons).map(([reason, count]) => `${count} ${reasonWords(reason)}`);
   const waits =

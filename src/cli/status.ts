@@ -8,7 +8,7 @@ import { type ConfigFlags, openConfiguration } from "./configuration.js";
 import type { CommandContext } from "./context.js";
 import { CliError, EXIT } from "./failure.js";
 import { startLiveView } from "./live-view.js";
-import { staleText, statusLine, statusLines } from "./status-view.js";
+import { staleTexts, statusLine, statusLines } from "./status-view.js";
 import { columnsOf, printable, styleOf, type Terminal } from "./terminal.js";
 
 interface StatusFlags extends ConfigFlags {
@@ -64,7 +64,7 @@ async function status(scope: string | undefined, flags: StatusFlags, terminal: T
     return found.live.length === 0 ? EXIT.couldNotRun : EXIT.ok;
   }
   if (found.live.length === 0) {
-    throw new CliError([...found.stale.map(staleText), nothingText(folder, scope)].join("\n"));
+    throw new CliError([...staleTexts(found.stale), nothingText(folder, scope)].join("\n"));
   }
   const style = styleOf(terminal.stdout, terminal.env);
   const lines = statusLines(found, runtime.wallNow(), style, columnsOf(terminal.stdout));
@@ -106,7 +106,7 @@ function watch(read: () => FoundStatus, nothing: string, terminal: Terminal): Pr
   };
   const written = (): string[] => {
     const { live, stale } = read();
-    const lines = [...live.map((process) => statusLine(process, style)), ...stale.map(staleText)];
+    const lines = [...live.map((process) => statusLine(process, style)), ...staleTexts(stale)];
     return live.length === 0 ? [...lines, ...nothing.split("\n", 1)] : lines;
   };
   return new Promise((resolve) => {

@@ -26,6 +26,8 @@ export interface FittedTable {
   readonly lines: string[];
   /** Columns that found no room. */
   readonly leftOut: readonly Column[];
+  /** A text in it is cut. */
+  readonly isCut: boolean;
 }
 
 /** The same within `width` cells: columns that may leave do, then long texts are cut with "…". */
@@ -42,6 +44,7 @@ export function fitTable(columns: readonly Column[], rows: readonly (readonly st
   return {
     lines: [titles, ...rows].map(line),
     leftOut: columns.filter((_, index) => !shown.includes(index)),
+    isCut: shown.some((index) => rows.some((row) => displayWidth(row[index] ?? "") > (widths[index] ?? 0))),
   };
 }
 

@@ -1,4 +1,4 @@
-import { type Command, InvalidArgumentError, Option } from "commander";
+import { type Command, Option } from "commander";
 import { createSystemRuntime } from "../backends/system.js";
 import { isPostgresDsn } from "../domain/postgres-dsn.js";
 import { type MigrateResult, migratePostgres, prunePostgres } from "../telemetry/postgres-care.js";
@@ -26,12 +26,6 @@ Examples:
 
 Calls may go on recording meanwhile. Exit code 1 when the file can't be used.`;
 
-/** With its unit: a forgotten "d" must not delete all but the last half minute. */
-function parseAgeMs(text: string): number {
-  if (/^[\d.\s]*$/.test(text)) throw new InvalidArgumentError("Give the unit too: 90s, 15m, 12h or 30d.");
-  return parseDurationMs(text);
-}
-
 /** Adds `polygateway telemetry`: the care of a telemetry file. */
 export function registerTelemetry(program: Command, terminal: Terminal = processTerminal): void {
   const telemetry = program
@@ -44,7 +38,7 @@ export function registerTelemetry(program: Command, terminal: Terminal = process
     .command("prune")
     .summary("delete old rows")
     .description("Deletes the rows of a telemetry database that are older than the given time; open attempts stay.")
-    .addOption(new Option("--older-than <time>", "90s, 15m, 12h, 30d").argParser(parseAgeMs).makeOptionMandatory())
+    .addOption(new Option("--older-than <time>", "90s, 15m, 12h, 30d").argParser(parseDurationMs).makeOptionMandatory())
     .option(DB_OPTION[0], DB_OPTION[1].replace("SQLite or JSONL", "SQLite"), DB_OPTION[2])
     .option(...CONFIG_OPTION)
     .option(...ENV_OPTION)

@@ -3,6 +3,7 @@ import { type ChatRequest, SAMPLING_KEYS, type Sampling, type Thinking } from ".
 import { RequestRejectedError } from "../errors.js";
 import type { Cancellation } from "../governance/cancellation.js";
 import type { Ledger } from "../governance/operation.js";
+import { callFieldsProblem, isSignal, isTextOrAbsent } from "./call-fields.js";
 
 /**
  * One call as it was when it was made: every field read once and checked, in one fixed shape, so that whatever the
@@ -36,11 +37,9 @@ export function checkRequest(request: ChatRequest, operation: string, cancellati
   }
   const hasParts = checkMessages(messages, operation);
   const parameters = sampling === undefined ? undefined : checkedSampling(sampling, operation);
-  checkNumbers(priority, deadlineMs, operation);
+  const problem = callFieldsProblem({ sessionId, parentCallId, tag, priority, deadlineMs });
+  if (problem !== null) reject(operation, problem);
   if (!isTextOrAbsent(model)) reject(operation, "model must be a text");
-  if (!isTextOrAbsent(sessionId)) reject(operation, "sessionId must be a text");
-  if (!isTextOrAbsent(parentCallId)) reject(operation, "parentCallId must be a text");
-  if (!isTextOrAbsent(tag)) reject(operation, "tag must be a text");
   if (hedge !== undefined && typeof hedge !== "boolean") reject(operation, "hedge must be true or false");
   if (!isTextOrAbsent(cacheSalt)) reject(operation, "cacheSalt must be a text");
   if (!isTextOrAbsent(cacheNamespace)) reject(operation, "cacheNamespace must be a text");
@@ -110,11 +109,7 @@ const BREAK_MODES: ReadonlySet<string> = new Set(["throw", "restart"]);
 /** The request as a whole and its signal: what has to hold before anything else can be told. */
 export function checkSignal(request: ChatRequest, operation: string): void {
   if (!isObject(request)) reject(operation, "the request must be an object with messages");
-  const signal: unknown = request.signal;
-  if (signal === undefined) return;
-  const isSignal =
-    isObject(signal) && typeof signal.aborted === "boolean" && typeof signal.addEventListener === "function";
-  if (!isSignal) reject(operation, "signal must be an AbortSignal");
+  if (request.signal !== undefined && !isSignal(request.signal)) reject(operation, "signal must be an AbortSignal");
 }
 
 function reject(operation: string, problem: string): never {
@@ -236,20 +231,6 @@ function checkSampling(sampling: unknown, operation: string): void {
       reject(operation, `sampling.${name} must be a number above 0`);
     }
   }
-}
-
-function checkNumbers(priority: unknown, deadlineMs: unknown, operation: string): void {
-  if (priority !== undefined && !Number.isFinite(priority)) reject(operation, "priority must be a finite number");
-  if (!isNumberOrAbsent(deadlineMs)) reject(operation, "deadlineMs must be a number");
-  if (deadlineMs !== undefined && (deadlineMs as number) < 0) reject(operation, "deadlineMs must not be negative");
-}
-
-function isNumberOrAbsent(value: unknown): boolean {
-  return value === undefined || (typeof value === "number" && !Number.isNaN(value));
-}
-
-function isTextOrAbsent(value: unknown): boolean {
-  return value === undefined || typeof value === "string";
 }
 
 function stringify(value: unknown, field: string, operation: string): string {

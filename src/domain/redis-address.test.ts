@@ -4,7 +4,8 @@ import { readRedisUrl } from "./redis-address.js";
 test.each([
   ["redis://h", "redis://h", []],
   ["redis://h:6380/3", "redis://h:6380/3", []],
-  ["rediss://user:p%40ss@h/", "rediss://h", ["p%40ss", "p@ss"]],
+  ["rediss://user:p%40ss@h/", "rediss://user@h", ["p%40ss", "p@ss"]],
+  ["redis://alike:alike@h", "redis://h", ["alike", "alike"]],
   ["redis://only-a-key@h", "redis://h", ["only-a-key", "only-a-key"]],
   ["redis://:100%25@[::1]:1", "redis://[::1]:1", ["100%25", "100%"]],
 ])("%s", (url, shown, secrets) => {

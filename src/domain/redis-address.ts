@@ -5,7 +5,7 @@ const SCHEMES = ["redis:", "rediss:"];
 export const REDIS_URL_FORM = "redis://[user:password@]host[:port][/database], or rediss:// for TLS";
 
 export interface RedisUrl {
-  /** For people: without user and password. */
+  /** For people: with the user, never with what is secret. */
   readonly shown: string;
   /** What must stand in no text, in every way in which it may be written. */
   readonly secrets: readonly string[];
@@ -21,9 +21,11 @@ export function readRedisUrl(text: string): RedisUrl | { readonly problem: strin
   if (search !== "" || hash !== "") return { problem: "has a query: such options can be given in code alone" };
   if (![password, username].every(isDecodable)) return { problem: "has a % in user or password that begins no escape" };
   // Some services know the key by the user's place alone.
-  const secrets = [password, ...(password === "" ? [username] : [])].flatMap((secret) => [secret, decoded(secret)]);
+  const [user, secret] = password === "" ? ["", username] : [username, password];
+  const secrets = [secret, decoded(secret)];
+  const isShown = user !== "" && !secrets.includes(user);
   return {
-    shown: `${protocol}//${host}${pathname === "/" ? "" : pathname}`,
+    shown: `${protocol}//${isShown ? `${user}@` : ""}${host}${pathname === "/" ? "" : pathname}`,
     secrets: secrets.filter((secret) => secret !== ""),
   };
 }

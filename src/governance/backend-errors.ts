@@ -1,3 +1,4 @@
+import { isLastingFailure } from "../domain/lasting-failure.js";
 import { isPromiseLike } from "../domain/promise-like.js";
 import { GovernanceBackendError, SourceNotConfiguredError } from "../errors.js";
 
@@ -20,11 +21,6 @@ export function admissionError(
     isLasting: isLastingFailure(error),
     ...(sourceName === undefined ? {} : { sourceName }),
   });
-}
-
-/** Waiting would not mend it. */
-export function isLastingFailure(error: unknown): boolean {
-  return GovernanceBackendError.isInstance(error) && error.isLasting;
 }
 
 export function textOf(error: unknown): string {

@@ -1,3 +1,4 @@
+import { isLastingFailure } from "../domain/lasting-failure.js";
 import { endsAnyTime } from "../domain/refusal.js";
 import type { Grant, Refusal, ScopeSnapshot, Want } from "../domain/tick.js";
 import { GovernanceBackendError } from "../errors.js";
@@ -185,7 +186,7 @@ function watchPatience(call: Call, giveUp: (error: unknown) => void): () => void
   const check = async (): Promise<void> => {
     const error = await stallError(call).catch((failure: unknown) => failure);
     if (stopped) return;
-    const isOutage = GovernanceBackendError.isInstance(error) && !error.isLasting;
+    const isOutage = GovernanceBackendError.isInstance(error) && !isLastingFailure(error);
     const recheck = isOutage && call.environment.config.backpressure.backendGraceMs > 0;
     if (error !== null && !recheck) return giveUp(error);
     cancel = arm(recheck ? BACKEND_RECHECK_MS : Math.max(1, patienceMs(call, runtime.now())));

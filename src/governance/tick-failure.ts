@@ -1,7 +1,8 @@
 import { countOf } from "../domain/count-of.js";
+import { isLastingFailure } from "../domain/lasting-failure.js";
 import { SourceNotConfiguredError } from "../errors.js";
 import { accountCount, giveBack, type TakenAccounts } from "./accounting-queue.js";
-import { admissionError, isLastingFailure } from "./backend-errors.js";
+import { admissionError } from "./backend-errors.js";
 import { type Desk, releaseIfHeld, warnOf } from "./desk.js";
 import { allEntries, dequeue, pause, type QueueEntry } from "./want-queue.js";
 

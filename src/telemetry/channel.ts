@@ -1,8 +1,9 @@
 import { createWarningLimiter } from "../domain/warning-limiter.js";
 import type { Recorder, RecorderStats } from "../ports/recorder.js";
 import type { Runtime } from "../ports/runtime.js";
-import { isLateRecorder } from "./late-recorder.js";
+import { isLateRecorder, type RecorderProblem } from "./late-recorder.js";
 import { SUPERSEDED } from "./row-queue.js";
+import { LostRowError } from "./troubles.js";
 
 /** A call never waits longer for telemetry (spec 05 "Open attempts"). */
 const COMMIT_WAIT_MS = 1_000;
@@ -13,7 +14,10 @@ type Write = (recorder: Recorder) => Promise<void> | undefined;
 /** Counts and says what goes wrong in recorders, each kind once a minute. */
 export interface TelemetryFaults {
   readonly counts: { failures: number; commitTimeouts: number };
-  warn(component: string, kind: string, message: string): void;
+  /** Answers whether it was said. */
+  warn(component: string, kind: string, message: string): boolean;
+  /** Said whenever it happens: it ends a warning that was said. */
+  over(component: string, kind: string, message: string): void;
   /** An entry was refused by throwing or rejecting. */
   failed(recorder: Recorder, error: unknown): void;
   /** A commit was not confirmed in time. */
@@ -25,15 +29,20 @@ export function createTelemetryFaults(runtime: Runtime): TelemetryFaults {
   const counts = { failures: 0, commitTimeouts: 0 };
   const warn: TelemetryFaults["warn"] = (component, kind, message) => {
     const said = limiter(component, kind, runtime.now());
-    if (said === null) return;
+    if (said === null) return false;
     const more = said.suppressed === 0 ? "" : ` (${said.suppressed} more of this kind since the last warning)`;
     runtime.log("warn", `telemetry ${component}: ${message}${more}`, { component, kind, suppressed: said.suppressed });
+    return true;
   };
   return {
     counts,
     warn,
+    over(component, kind, message) {
+      runtime.log("warn", `telemetry ${component}: ${message}`, { component, kind });
+    },
     failed(recorder, error) {
       counts.failures += 1;
+      if (error instanceof LostRowError) return;
       warn(recorder.name, "failure", `an entry could not be recorded: ${describe(error)}; calls go on`);
     },
     late(recorder, message) {
@@ -58,6 +67,17 @@ export function createChannel(recorder: Recorder, runtime: Runtime, faults: Tele
   const { name } = recorder;
   // Set by a commit that ran into the limit, until one is confirmed: waiting again would slow every call for nothing.
   let stalled = false;
+  /** A problem was said, and that it is over was not. */
+  let isOpen = false;
+
+  function onProblem({ code, message, isEnd = false }: RecorderProblem): void {
+    const text = `${message} (${code})`;
+    if (!isEnd) isOpen = faults.warn(name, code, text) || isOpen;
+    else if (isOpen) {
+      isOpen = false;
+      faults.over(name, code, text);
+    }
+  }
 
   function boundedCommit(commit: Promise<void>): Promise<void> | undefined {
     const confirmed = Promise.resolve(commit).then(
@@ -97,9 +117,7 @@ export function createChannel(recorder: Recorder, runtime: Runtime, faults: Tele
         faults.warn(name, verb, `${verb} failed: ${describe(error)}; rows may be missing`);
       }
     },
-    end: isLateRecorder(recorder)
-      ? recorder.onProblem(({ code, message }) => faults.warn(name, code, `${message} (${code})`))
-      : () => {},
+    end: isLateRecorder(recorder) ? recorder.onProblem(onProblem) : () => {},
     stats() {
       try {
         return { name, ...recorder.stats() };

@@ -131,7 +131,7 @@ export class JsonlRecorder implements LateRecorder {
       });
       if (bytes > 0 && entries.some((entry) => entry.commit !== null)) await this.#file.datasync();
       this.#retryAtSeq = 0;
-      this.#troubles.problem = null;
+      this.#troubles.succeeded();
       for (const entry of entries) this.#confirm(entry);
     } catch (error) {
       for (const entry of entries.slice(0, done)) this.#confirm(entry);

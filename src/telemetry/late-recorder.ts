@@ -6,6 +6,8 @@ import type { RecordRenderer } from "./capture.js";
 export interface RecorderProblem {
   readonly code: string;
   readonly message: string;
+  /** It tells that a problem is over; nobody needs to hear it who has heard of none. */
+  readonly isEnd?: boolean;
 }
 
 /**

@@ -139,8 +139,8 @@ export async function inspectPostgres(dsn: string, journal: boolean, table?: str
       const { version, role, mayCreate } = await serverOf(query);
       return [
         finding("ok", `PostgreSQL ${version} answers, role ${role}`),
-        await callFinding(query, names, mayCreate),
-        ...(journal ? [await journalFinding(query, names, mayCreate)] : []),
+        await callFinding(query, names, role, mayCreate),
+        ...(journal ? [await journalFinding(query, names, role, mayCreate)] : []),
       ];
     });
     return { place: database.shown, ok: findings.every(({ level }) => level !== "problem"), findings };
@@ -161,13 +161,15 @@ async function serverOf(query: Query) {
   return { version: String(row?.version), role: String(row?.role), mayCreate: row?.creates === "true" };
 }
 
-async function callFinding(query: Query, names: TableNames, mayCreate: boolean): Promise<HealthFinding> {
+async function callFinding(query: Query, names: TableNames, role: string, mayCreate: boolean): Promise<HealthFinding> {
   const columns = await columnsOf(query, names.calls);
   if (columns.size === 0) return missingTable(names.table, mayCreate, "problem");
   const rights = await missingRights(query, names.calls, ["INSERT", "SELECT"]);
   if (rights.includes("INSERT")) {
-    const remedy = `GRANT INSERT ON ${names.table} TO the role`;
-    return finding("problem", `table ${names.table}: no right to write. ${remedy}`);
+    const remedy = `GRANT INSERT ON ${names.table} TO ${role}`;
+    if (rights.includes("SELECT")) return finding("problem", `table ${names.table}: no right to write. ${remedy}`);
+    const use = "right for report and trace, not enough where calls are recorded";
+    return finding("warning", `table ${names.table} may be read alone: ${use} (there: ${remedy})`);
   }
   const reads = rights.includes("SELECT")
     ? "may be written, not read (report, trace, reconcile)"
@@ -178,15 +180,24 @@ async function callFinding(query: Query, names: TableNames, mayCreate: boolean):
   return finding("warning", `table ${names.table} ${reads}; it lacks ${missing.join(", ")}: ${remedy}`);
 }
 
-async function journalFinding(query: Query, names: TableNames, mayCreate: boolean): Promise<HealthFinding> {
+async function journalFinding(
+  query: Query,
+  names: TableNames,
+  role: string,
+  mayCreate: boolean,
+): Promise<HealthFinding> {
   const columns = await columnsOf(query, names.open);
   if (columns.size === 0) return missingTable(OPEN_TABLE, mayCreate, "warning");
   const rights = await missingRights(query, names.open, ["SELECT", "INSERT", "DELETE"]);
   if (rights.length === 0) return finding("ok", `journal ${OPEN_TABLE} may be kept`);
+  const isReader = !rights.includes("SELECT") && rights.length === 2;
+  if (isReader && (await missingRights(query, names.calls, ["INSERT"])).length > 0) {
+    return finding("ok", `journal ${OPEN_TABLE} may be read`);
+  }
   const lack = `journal ${OPEN_TABLE}: no right to ${rights.join(", ")}, so attempts in flight are not written down`;
   return finding(
     "warning",
-    `${lack}. GRANT SELECT, INSERT, DELETE ON ${OPEN_TABLE} TO the role, or set PGW_JOURNAL=off`,
+    `${lack}. GRANT SELECT, INSERT, DELETE ON ${OPEN_TABLE} TO ${role}, or set PGW_JOURNAL=off`,
   );
 }
 

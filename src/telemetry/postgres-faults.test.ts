@@ -76,7 +76,8 @@ describe.skipIf(!isThere)("PostgreSQL in trouble", () => {
     await until(() => recorder.stats().queued === 0);
     expect(await rowIds()).toEqual(idsUpTo(3_000));
     expect(recorder.stats()).toEqual({ written: 3_000, queued: 0, dropped: 0, problem: null });
-    expect(new Set(told.map(({ code }) => code))).toEqual(new Set(["PG_TELEMETRY_QUEUE"]));
+    expect(new Set(told.map(({ code }) => code))).toEqual(new Set(["PG_TELEMETRY_QUEUE", "PG_TELEMETRY_BACK"]));
+    expect(told.at(-1)?.message).toMatch(/rows are written again; none was lost$/);
   });
 
   test("away at the start: the rows wait for it", async () => {

@@ -183,7 +183,7 @@ export class PostgresRecorder implements LateRecorder {
     for (const { entry, reason } of lost) this.#lose(entry, reason);
     if (trouble === "none") {
       this.#retryMs = FIRST_RETRY_MS;
-      if (lost.length === 0) this.#troubles.problem = null;
+      if (lost.length === 0) this.#troubles.succeeded();
     }
     if (trouble === "hopeless") {
       for (const entry of left) this.#lose(entry, "it can't be written");

@@ -190,7 +190,7 @@ export class SqliteRecorder implements LateRecorder {
     const entries = this.#inflight;
     this.#inflight = [];
     if (result.problem !== null) this.#troubles.report(result.problem);
-    else if (result.status === "committed") this.#troubles.problem = null;
+    else if (result.status === "committed") this.#troubles.succeeded();
     if (result.status === "committed") this.#onCommitted(entries, new Set(result.lost));
     else if (result.status === "retry") this.#onRefused(entries);
     else this.#onHopeless(entries, result.problem?.code === "SQLITE_TELEMETRY_DRIVER");

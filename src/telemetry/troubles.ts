@@ -1,8 +1,12 @@
+import { countOf } from "../domain/count-of.js";
 import type { RecorderProblem } from "./late-recorder.js";
 import type { QueueEntry, RowQueue } from "./row-queue.js";
 
 /** The end of a problem that may pass. */
 export const ROWS_KEPT = "; rows are kept and tried again";
+
+/** What a commit rejects with: that its row is lost has been told, with all others. */
+export class LostRowError extends Error {}
 
 /** What goes wrong in a recorder: who is told of it, what is lost for it, and the last word about that. */
 export interface Troubles {
@@ -12,6 +16,8 @@ export interface Troubles {
   readonly dropped: number;
   /** The recorder is being closed: what may pass is not told any more, since it passes or the last word tells it. */
   isEnding: boolean;
+  /** All was written; said where rows had been kept for later, with how many of them were lost. */
+  succeeded(): void;
   subscribe(listener: (problem: RecorderProblem) => void): () => void;
   report(problem: RecorderProblem): void;
   lose(entry: QueueEntry, reason: string): void;
@@ -27,9 +33,12 @@ export interface Troubles {
 export function createTroubles(prefix: string, place: string): Troubles {
   const listeners = new Set<(problem: RecorderProblem) => void>();
   let dropped = 0;
+  let lostRows = 0;
+  /** Rows lost before the outage that is under way; null = there is none. */
+  let lostBefore: number | null = null;
 
-  function tell(code: string, message: string): void {
-    for (const listener of listeners) listener({ code: `${prefix}_${code}`, message });
+  function tell(code: string, message: string, isEnd = false): void {
+    for (const listener of listeners) listener({ code: `${prefix}_${code}`, message, isEnd });
   }
 
   const troubles: Troubles = {
@@ -38,13 +47,23 @@ export function createTroubles(prefix: string, place: string): Troubles {
     get dropped() {
       return dropped;
     },
+    succeeded() {
+      troubles.problem = null;
+      if (lostBefore === null) return;
+      const lost = lostRows - lostBefore;
+      lostBefore = null;
+      const count = lost === 0 ? "none was lost" : `${countOf(lost, "row")} lost meanwhile`;
+      tell("BACK", `${place}: rows are written again; ${count}`, true);
+    },
     subscribe(listener) {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
     report(problem) {
       troubles.problem = problem.message;
-      if (troubles.isEnding && problem.message.endsWith(ROWS_KEPT)) return;
+      const mayPass = problem.message.endsWith(ROWS_KEPT);
+      if (mayPass) lostBefore ??= lostRows;
+      if (troubles.isEnding && mayPass) return;
       for (const listener of listeners) listener(problem);
     },
     count() {
@@ -53,7 +72,8 @@ export function createTroubles(prefix: string, place: string): Troubles {
     },
     drop(entry, reason) {
       dropped += 1;
-      entry.commit?.reject(new Error(`telemetry row lost: ${reason}`));
+      if (entry.kind === "record") lostRows += 1;
+      entry.commit?.reject(new LostRowError(`telemetry row lost: ${reason}`));
     },
     lose(entry, reason) {
       troubles.drop(entry, reason);

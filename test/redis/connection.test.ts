@@ -335,6 +335,36 @@ test("a port where no Redis answers is told as such", async () => {
   });
 });
 
+/** A server that speaks to nobody but those who give these bytes. */
+async function connectionTo(answer: (said: Buffer) => string | null) {
+  const server = createServer((socket) => {
+    socket.on("error", () => {}).on("data", (said) => socket.end(answer(said) ?? ""));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  open.push({ close: () => new Promise((resolve) => server.close(() => resolve())) });
+  return connection({ url: `redis://127.0.0.1:${(server.address() as AddressInfo).port}` });
+}
+
+test("PostgreSQL, which ends such a connection without a word, is told as such", async () => {
+  const redis = await connectionTo((said) => (said[0] === 0 ? "N" : null));
+  await eventually(async () => {
+    expect(await failureOf(redis.command("PING"))).toMatchObject({
+      kind: "foreign",
+      isLasting: true,
+      message: "PostgreSQL answers there (correct host and port)",
+    });
+  });
+});
+
+test("a proxy whose Redis is away ends connections without a word, too: that may pass", async () => {
+  const redis = await connectionTo(() => null);
+  await eventually(async () => {
+    const failure = await failureOf(redis.command("PING"));
+    expect(failure).toMatchObject({ kind: "unreachable", isLasting: false });
+    expect(failure.message).toBe("it takes the connection and closes it without a word");
+  });
+});
+
 test("an error's command, with its arguments, is not handed on", () => {
   const command = { name: "auth", args: ["hunter2-secret"] };
   const error = Object.assign(new Error("WRONGPASS hunter2-secret"), { name: "ReplyError", command });

@@ -32,7 +32,7 @@ export interface OpenedClient {
   /** Made here, so closed here. */
   readonly isOwn: boolean;
   readonly isCluster: boolean;
-  /** For people: without user and password. */
+  /** For people: with the user, without the password. */
   readonly shown: string;
   readonly clean: CleanText;
 }
@@ -188,9 +188,11 @@ function secretsInUrl(url: string): readonly string[] {
 }
 
 function shownOptions(options: RedisOptions | undefined): string {
-  const { path, host = "localhost", port = 6379, sentinels, name } = options ?? {};
+  const { path, host = "localhost", port = 6379, sentinels, name, username, password } = options ?? {};
   if (sentinels !== undefined && sentinels !== null) return `Sentinel master ${name ?? ""}`.trim();
-  return path ?? `${host}:${port}`;
+  // Without a password the user may be a key.
+  const user = typeof username === "string" && username !== "" && password ? `${username}@` : "";
+  return `${user}${path ?? `${host}:${port}`}`;
 }
 
 function shownNodes(nodes: readonly ClusterNode[]): string {

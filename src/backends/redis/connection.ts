@@ -2,8 +2,9 @@ import { createHash } from "node:crypto";
 import { ConfigError } from "../../errors.js";
 import type { Runtime } from "../../ports/runtime.js";
 import { createSystemRuntime } from "../system.js";
-import { type OpenedClient, openClient, type RedisAddress } from "./client.js";
+import { type OpenedClient, openClient, type RedisAddress, type RedisClient } from "./client.js";
 import { classifyRedisError, isEcho, RedisFailure } from "./failure.js";
+import { watchForStrangers } from "./stranger.js";
 import { openSubscriber, type Subscriber } from "./subscriber.js";
 
 export interface RedisConnectionOptions extends RedisAddress {
@@ -46,7 +47,7 @@ const LATE_MS = 20;
  * it within their deadline. Every failure is a RedisFailure.
  */
 export class RedisConnection {
-  /** For people: without user and password. */
+  /** For people: with the user, without the password. */
   readonly shown: string;
   readonly isCluster: boolean;
   readonly timeoutMs: number;
@@ -77,6 +78,7 @@ export class RedisConnection {
       ["ready", () => this.#connected()],
       ["error", (error: unknown) => this.#failed(classifyRedisError(error, clean))],
       ["end", () => this.#failed(new RedisFailure("unreachable", "the client is closed"))],
+      ...(this.isCluster ? [] : this.#strangers(client)),
     ];
     for (const [event, listener] of this.#listeners) client.on(event, listener);
   }
@@ -128,6 +130,15 @@ export class RedisConnection {
     if (isOwn) client.disconnect();
     // The own client may still tell of its end, and an error nobody listens to ends the process.
     else for (const [event, listener] of this.#listeners) client.off(event, listener);
+  }
+
+  #strangers(client: RedisClient) {
+    return watchForStrangers(client, {
+      runtime: this.#runtime,
+      timeoutMs: this.timeoutMs,
+      isOver: () => this.#closed,
+      tell: (failure) => this.#failed(failure),
+    });
   }
 
   #connected(): void {

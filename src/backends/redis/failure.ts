@@ -106,13 +106,15 @@ const REMEDIES: Partial<Record<RedisFailureKind, string>> = {
   noperm: "the Redis user lacks a right: allow it all commands on the keys and channels pgw:*",
   moved: "this is a node of a Redis Cluster: give the nodes as `cluster`",
   nodatabase: "give a database number that this Redis has",
-  foreign: "no Redis answers at this address: correct host and port",
   misconf: "Redis can't save to its disk and refuses writes: see its log",
   noreplicas: "Redis refuses writes without replicas: connect one, or lower min-replicas-to-write",
   loading: "Redis still loads its data: wait until it has",
   busy: "a script of somebody else keeps Redis busy: SCRIPT KILL ends it",
   clusterdown: "a part of the cluster is missing: see CLUSTER INFO",
 };
+
+const FOREIGN =
+  "what answers there speaks another protocol (correct host and port; rediss:// is for TLS, redis:// for none)";
 
 /** Redis 6 and older put an error inside a script behind words of their own. */
 const WRAPPED = /^ERR Error running script .*?@user_script: ?\d+: (?:@user_script: ?\d+: )?-?/s;
@@ -137,6 +139,8 @@ export function classifyRedisError(error: unknown, clean: CleanText = (text) => 
   const { name, message = String(error), code } = (error ?? {}) as { name?: string; message?: string; code?: unknown };
   if (name === "ReplyError") return replyFailure(clean(message).slice(0, LONGEST_TEXT));
   const kind = clientKind(name, message, code);
+  // Which byte the client stumbled over tells people nothing.
+  if (kind === "foreign") return new RedisFailure(kind, FOREIGN);
   return new RedisFailure(kind, withRemedy(kind, clean(message).slice(0, LONGEST_TEXT)));
 }
 
@@ -168,6 +172,7 @@ function clientKind(name: string | undefined, message: string, code: unknown): R
   if (name === "MaxRetriesPerRequestError" || name === "AbortError") return "cut";
   if (/Connection is closed|Socket timeout/i.test(message) || code === "EPIPE" || code === "ECONNRESET") return "cut";
   if (/Too many Cluster redirections/i.test(message)) return "clusterdown";
+  if (code === "ERR_SSL_WRONG_VERSION_NUMBER") return "foreign";
   if (name === "ParserError" || /Protocol error|Unknown RESP type/i.test(message)) return "foreign";
   return typeof code === "string" || /writeable|ready|available|refresh slots|connect/i.test(message)
     ? "unreachable"
@@ -189,8 +194,15 @@ export function closedError(scope: string): GovernanceBackendError {
   return new GovernanceBackendError("the governor is closed", { scope, isLasting: true });
 }
 
-/** A failure as the governor's callers get it. */
-export function governanceError(scope: string, step: string, failure: RedisFailure): GovernanceBackendError {
+/** A failure as the governor's callers get it; `address` as people may see it. */
+export function governanceError(scope: string, address: string, failure: RedisFailure): GovernanceBackendError {
   const { isLasting, message } = failure;
-  return new GovernanceBackendError(`Redis ${step} failed: ${message}`, { scope, cause: failure, isLasting });
+  const text = `${verdictOn(address, failure)}: ${message}`;
+  return new GovernanceBackendError(text, { scope, cause: failure, isLasting });
+}
+
+function verdictOn(address: string, { kind, wasAnswered }: RedisFailure): string {
+  if (kind === "foreign") return `no Redis answers at ${address}`;
+  if (kind === "unreachable") return `Redis at ${address} can't be reached`;
+  return `Redis at ${address} ${wasAnswered ? "refuses" : "does not answer"}`;
 }

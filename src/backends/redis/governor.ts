@@ -1,7 +1,7 @@
 import { checkGovernorOptions } from "../../config/governor-options.js";
 import type { BreakerConfig, SchedulingConfig, SelectorName } from "../../domain/scope.js";
 import { type LimitConfig, NO_LIMITS, type SourceConfig } from "../../domain/source.js";
-import { ConfigError } from "../../errors.js";
+import { ConfigError, type GovernanceBackendError } from "../../errors.js";
 import type { Governor, GovernorEvent, ScopeSnapshot, TickBatch, TickReply } from "../../ports/governor.js";
 import { refuseUnknownSources } from "../known-sources.js";
 import { CONNECTION_OPTIONS, RedisConnection, type RedisConnectionOptions, redisScript } from "./connection.js";
@@ -156,7 +156,7 @@ export class RedisGovernor implements Governor {
       return await this.#ask(verb, input);
     } catch (error) {
       const failure = classifyRedisError(error);
-      if (!OVER_THE_STATE.has(failure.kind)) throw governanceError(this.scope, verb, failure);
+      if (!OVER_THE_STATE.has(failure.kind)) throw this.#failure(failure);
       return await this.#askRepaired(verb, input, failure);
     }
   }
@@ -168,7 +168,7 @@ export class RedisGovernor implements Governor {
       this.#emit({ type: "capacity", source: "*" });
       return await this.#ask(verb, input);
     } catch (error) {
-      throw governanceError(this.scope, verb, classifyRedisError(error));
+      throw this.#failure(classifyRedisError(error));
     }
   }
 
@@ -185,6 +185,10 @@ export class RedisGovernor implements Governor {
     if (this.#scope !== null) return this.#scope;
     const remedy = "Give it sources, or give it to a client.";
     throw new ConfigError([{ key: "RedisGovernor.sources", problem: "are missing", remedy }]);
+  }
+
+  #failure(failure: RedisFailure): GovernanceBackendError {
+    return governanceError(this.scope, this.#connection.shown, failure);
   }
 
   #emit(event: GovernorEvent): void {

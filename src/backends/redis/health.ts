@@ -20,7 +20,7 @@ export interface RedisFacts {
 }
 
 export interface RedisHealth {
-  /** Without user and password. */
+  /** With the user, without the password. */
   readonly address: string;
   /** It answers, and nothing keeps it from being written to. */
   readonly ok: boolean;

@@ -79,5 +79,8 @@ describe("requests", () => {
       }),
     );
     expect(read([Buffer.from("x\r\n\r\n"), Buffer.from(PLAIN)], "at_once")).toEqual(["error 400"]);
+    // A Redis client waits for an answer to its first line, and never sends the end of a head.
+    expect(read([Buffer.from("*1\r\n$4\r\nPING\r\n")], "at_once")).toEqual(["error 400"]);
+    expect(read([Buffer.from("POST /v1/x HTTP/1.1\r\nA: 1\r\n")], "at_once")).toEqual([]);
   });
 });

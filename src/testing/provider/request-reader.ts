@@ -38,11 +38,20 @@ interface Parsed {
   length: BodyLength;
 }
 
+const MALFORMED = "malformed request line";
+
+/** null = it is none. */
+function requestLine(line: string): { method: string; url: string; version: string } | null {
+  const [method, url, version] = line.split(" ");
+  return method && url && version?.startsWith("HTTP/1.") ? { method, url, version } : null;
+}
+
 /** Parses the head without its final empty line; a string is the problem. */
 function parseHead(text: string): Parsed | string {
   const lines = text.split("\r\n");
-  const [method, url, version] = (lines[0] ?? "").split(" ");
-  if (!method || !url || !version?.startsWith("HTTP/1.")) return "malformed request line";
+  const first = requestLine(lines[0] ?? "");
+  if (first === null) return MALFORMED;
+  const { method, url, version } = first;
   const headers: Record<string, string> = Object.create(null);
   for (let i = 1; i < lines.length; i++) {
     const line = lines[i] as string;
@@ -82,9 +91,16 @@ export function createRequestReader(events: ReaderEvents): RequestReader {
     return false;
   }
 
+  /** Whoever speaks another protocol never sends the end of a head; a server of HTTP answers its first line. */
+  function refuseForeign(): false {
+    const lineEnd = unread.indexOf("\r\n");
+    if (lineEnd < 0 || requestLine(unread.toString("latin1", 0, lineEnd)) !== null) return false;
+    return fail(400, MALFORMED);
+  }
+
   function readHead(): boolean {
     const end = unread.indexOf(HEAD_END);
-    if (end < 0) return unread.length > MAX_HEAD_BYTES ? fail(431, "request head too large") : false;
+    if (end < 0) return unread.length > MAX_HEAD_BYTES ? fail(431, "request head too large") : refuseForeign();
     const parsed = parseHead(unread.toString("latin1", 0, end));
     if (typeof parsed === "string") return fail(400, parsed);
     if (parsed.length !== "chunked" && parsed.length > MAX_BODY_BYTES) return fail(413, "request body too large");
