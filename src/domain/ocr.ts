@@ -4,6 +4,12 @@ import type { Usage } from "./usage.js";
 /** The two things an OCR source is asked for; each is an operation of its own in telemetry. */
 export type OcrOperation = "ocr_text" | "ocr_layout";
 
+/**
+ * How a chat model that reads pictures is asked and its answer read. `auto`: by the model's name; a model that none of the
+ * names fits is `plain`, which is any model that takes pictures: text alone.
+ */
+export type OcrReaderName = "auto" | "plain" | "dots-ocr" | "deepseek-ocr" | "olmocr";
+
 /** Formats that OCR servers take, by content and not by file name. */
 export type OcrMediaType = "image/png" | "image/jpeg" | "image/webp" | "image/tiff" | "application/pdf";
 

@@ -1,4 +1,5 @@
 import type { Thinking } from "./chat.js";
+import type { OcrReaderName } from "./ocr.js";
 import type { ProviderProfile } from "./profile.js";
 import type { Secret } from "./secret.js";
 
@@ -36,6 +37,8 @@ export interface SourceConfig extends LimitConfig {
   /** This provider's dialect. */
   readonly profile: ProviderProfile;
   readonly transport: string;
+  /** Only for the transport `vlm`. Default `auto`. */
+  readonly ocrReader?: OcrReaderName;
   readonly timeoutMs: number;
   readonly ttftTimeoutMs: number;
   readonly interTokenTimeoutMs: number;
