@@ -57,6 +57,8 @@ export interface ChatAttempt {
    * with `details.droppedByUs`, and the next attempt asks otherwise.
    */
   readonly ownFields?: readonly string[] | undefined;
+  /** Stands before the label of an error, where chat serves another kind of call. */
+  readonly operation?: string | undefined;
   readonly context: AttemptContext;
 }
 

@@ -18,6 +18,29 @@ export {
   recorderContract,
 } from "./contracts/recorder.js";
 export { type SimulatedLog, SimulationKernel, type SimulationKernelOptions } from "./kernel.js";
+export type {
+  OcrLedgerEntry,
+  OcrServer,
+  OcrServerFaults,
+  OcrServerOptions,
+  OcrServerOutcome,
+} from "./ocr/http.js";
+export {
+  type MistralBlock,
+  type MistralOcrChanges,
+  type MistralOcrFaults,
+  type MistralOcrServerOptions,
+  type MistralPage,
+  startMistralOcrServer,
+} from "./ocr/mistral-server.js";
+export {
+  type PaddleBlock,
+  type PaddleChanges,
+  type PaddleFaults,
+  type PaddlePage,
+  type PaddleServerOptions,
+  startPaddleServer,
+} from "./ocr/paddle-server.js";
 export {
   type JudgedEntry,
   type JudgedGate,

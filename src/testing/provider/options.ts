@@ -4,6 +4,7 @@ import type { ProviderClock } from "./clock.js";
 import type { LedgerOptions } from "./ledger.js";
 import type { ProviderLimits } from "./limits.js";
 import { checkNames } from "./option-names.js";
+import { checkNumbers, number, type Range, valueAt, whole } from "./option-numbers.js";
 import type { FaultOptions, LatencyOptions, OutputOptions } from "./plan.js";
 
 /** One simulated provider. Everything is optional: the default is a healthy, instant, unlimited one. */
@@ -67,23 +68,6 @@ export const PROVIDER_OPTION_NAMES = {
   clock: true,
 } satisfies Readonly<Record<keyof SimulatedProviderOptions, true | Readonly<Record<string, true>>>>;
 
-/** What is accepted, in words, and the rule itself. */
-interface Range {
-  readonly words: string;
-  accepts(value: number): boolean;
-}
-
-function number(min: number, max = Number.POSITIVE_INFINITY): Range {
-  const words = Number.isFinite(max) ? `a number from ${min} to ${max}` : `a number of at least ${min}`;
-  return { words, accepts: (value) => Number.isFinite(value) && value >= min && value <= max };
-}
-
-function whole(min: number, max = Number.MAX_SAFE_INTEGER): Range {
-  const words =
-    max < Number.MAX_SAFE_INTEGER ? `a whole number from ${min} to ${max}` : `a whole number of at least ${min}`;
-  return { words, accepts: (value) => Number.isSafeInteger(value) && value >= min && value <= max };
-}
-
 const NUMBERS: readonly [path: string, range: Range][] = [
   ["port", whole(0, 65_535)],
   ["seed", whole(0)],
@@ -108,18 +92,6 @@ const NUMBERS: readonly [path: string, range: Range][] = [
 ];
 
 const RATES = ["errorRate", "rateLimitRate", "cutRate", "hangRate", "resetRate"] as const;
-
-function valueAt(options: SimulatedProviderOptions, path: string): unknown {
-  let value: unknown = options;
-  for (const name of path.split(".")) value = (value as Record<string, unknown> | undefined)?.[name];
-  return value;
-}
-
-function checkNumber(options: SimulatedProviderOptions, path: string, range: Range): ConfigProblem | null {
-  const value = valueAt(options, path);
-  if (value === undefined || (typeof value === "number" && range.accepts(value))) return null;
-  return { key: path, value: String(value), problem: "not accepted", remedy: `Give ${range.words}` };
-}
 
 function checkRateSum(faults: FaultOptions): ConfigProblem | null {
   const sum = RATES.reduce((total, name) => total + (faults[name] ?? 0), 0);
@@ -151,7 +123,7 @@ export function checkProviderOptions(options: SimulatedProviderOptions): ConfigP
   if (names.some(({ problem }) => problem.includes("no object"))) return names;
   return [
     ...names,
-    ...NUMBERS.map(([path, range]) => checkNumber(options, path, range)),
+    ...checkNumbers(options, NUMBERS),
     checkRateSum(options.faults ?? {}),
     checkChoice(options, "limits.rule", ["bucket", "window"]),
     checkChoice(options, "faults.hangAt", ["start", "middle", "either"]),

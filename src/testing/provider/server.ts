@@ -1,11 +1,10 @@
-import { createServer, type Server, type Socket } from "node:net";
 import { createSystemRuntime } from "../../backends/system.js";
 import { ConfigError } from "../../errors.js";
 import { createProviderApi, type Outage } from "./api.js";
 import type { ProviderClock } from "./clock.js";
-import { type Connection, openConnection } from "./connection.js";
 import { createLedger, type Ledger, type LedgerEntry, type LedgerOutcome } from "./ledger.js";
 import type { ProviderLimits } from "./limits.js";
+import { type Listener, startListener } from "./listener.js";
 import { checkProviderOptions, type SimulatedProviderOptions } from "./options.js";
 import type { FaultOptions, LatencyOptions, OutputOptions } from "./plan.js";
 import type { UpstreamScript } from "./script.js";
@@ -73,22 +72,6 @@ export interface SimulatedProvider {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-function listen(server: Server, host: string, port: number): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once("error", reject);
-    server.listen({ host, port, backlog: 4096 }, () => {
-      server.off("error", reject);
-      resolve();
-    });
-  });
-}
-
-function boundPort(server: Server): number {
-  const address = server.address();
-  if (address === null || typeof address === "string") throw new Error("the simulated provider has no port");
-  return address.port;
-}
-
 function assertGood(options: SimulatedProviderOptions): void {
   const problems = checkProviderOptions(options);
   if (problems.length > 0) throw new ConfigError(problems);
@@ -106,56 +89,27 @@ export async function startSimulatedProvider(options: SimulatedProviderOptions =
   const clock: ProviderClock = options.clock ?? createSystemRuntime();
   const ledger: Ledger = createLedger(name, clock, options.ledger ?? {});
   const api = createProviderApi(options, clock, ledger);
-  const connections = new Set<Connection>();
-  const idleWaiters = new Set<() => void>();
   let stopping: Promise<void> | null = null;
-
-  function accept(socket: Socket): void {
-    const connection = openConnection(socket, clock, {
-      onHead: api.onHead,
-      onRequest: api.onRequest,
-      onUnreadable: api.onUnreadable,
-      onClose(closed, by) {
-        connections.delete(closed);
-        api.onClose(closed, by);
-        if (connections.size > 0) return;
-        for (const wake of idleWaiters) wake();
-        idleWaiters.clear();
-      },
-    });
-    connections.add(connection);
-  }
-
-  function allClosed(): Promise<void> {
-    if (connections.size === 0) return Promise.resolve();
-    return new Promise<void>((resolve) => void idleWaiters.add(resolve));
-  }
-
-  const server = createServer(accept);
+  let listener: Listener;
   try {
-    await listen(server, host, options.port ?? 0);
+    listener = await startListener({ host, port: options.port ?? 0 }, clock, api);
   } catch (error) {
     ledger.stop();
     throw error;
   }
-  const port = boundPort(server);
-  const origin = `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
-
-  function resetAll(): void {
-    for (const connection of [...connections]) connection.reset("now");
-  }
+  const { port, origin } = listener;
 
   async function stop(graceMs: number): Promise<void> {
-    server.close();
+    listener.refuse();
     await api.drained(graceMs);
-    resetAll();
-    await allClosed();
+    listener.resetAll();
+    await listener.allClosed();
     ledger.stop();
   }
 
   function stopOnce({ graceMs = 0 }: { graceMs?: number } = {}): Promise<void> {
     if (stopping === null) stopping = stop(graceMs);
-    else if (graceMs === 0) resetAll();
+    else if (graceMs === 0) listener.resetAll();
     return stopping;
   }
 
@@ -170,7 +124,7 @@ export async function startSimulatedProvider(options: SimulatedProviderOptions =
       arrived: api.arrived(),
       inProgress: api.inProgress(),
       outcomes: ledger.outcomes(),
-      connections: connections.size,
+      connections: listener.connections,
       ledgerDropped: ledger.dropped,
       ledgerFileError: ledger.fileError,
     }),
@@ -183,10 +137,10 @@ export async function startSimulatedProvider(options: SimulatedProviderOptions =
     async setOutage(outage) {
       api.setOutage(outage);
       if (outage === "refuse") {
-        server.close();
-        resetAll();
-        await allClosed();
-      } else if (!server.listening && stopping === null) await listen(server, host, port);
+        listener.refuse();
+        listener.resetAll();
+        await listener.allClosed();
+      } else if (!listener.listening && stopping === null) await listener.reopen();
     },
     stop: stopOnce,
     [Symbol.asyncDispose]: () => stopOnce(),

@@ -2,10 +2,17 @@ import { isOcrTransport, type OcrTransportName } from "../../domain/ocr.js";
 import type { SourceConfig } from "../../domain/source.js";
 import type { OcrTransport } from "../../ports/transport.js";
 import type { OpenAiChatTransportOptions } from "../openai/chat.js";
+import { createMistralOcrTransport } from "./mistral.js";
+import { createPaddleOcrTransport } from "./paddle.js";
+import { createVlmOcrTransport } from "./vlm.js";
 
 type Maker = (options: OpenAiChatTransportOptions) => OcrTransport;
 
-const MAKERS: Partial<Record<OcrTransportName, Maker>> = {};
+const MAKERS: Partial<Record<OcrTransportName, Maker>> = {
+  paddle: createPaddleOcrTransport,
+  mistral: createMistralOcrTransport,
+  vlm: createVlmOcrTransport,
+};
 
 /** Every OCR protocol behind one port: each source is asked by its own, made when it is first needed. */
 export function createOcrTransport(options: OpenAiChatTransportOptions): OcrTransport {

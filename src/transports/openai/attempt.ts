@@ -421,10 +421,10 @@ export class ChatExchange implements HttpObserver {
   }
 
   #refuseWith(refusal: Refusal): void {
-    const { source, context } = this.#attempt;
+    const { source, context, ownFields, operation } = this.#attempt;
     const partial = this.#assembler.partial();
-    const { ownFields } = this.#attempt;
-    this.#fail(refusalError(refusal, { source, context, wire: this.#wire, body: this.#body, ownFields, partial }));
+    const send = { source, context, wire: this.#wire, body: this.#body, ownFields, partial, operation };
+    this.#fail(refusalError(refusal, send));
   }
 
   /** Runs in a timer of its own: an exception here would end the process. */
@@ -510,8 +510,14 @@ export class ChatExchange implements HttpObserver {
   }
 
   #judgeInput(): JudgeInput {
-    const { redact } = this.#wire;
-    return { assembler: this.#assembler, sourceName: this.#attempt.source.name, statusCode: this.#statusCode, redact };
+    const { source, operation } = this.#attempt;
+    return {
+      assembler: this.#assembler,
+      sourceName: source.name,
+      operation,
+      statusCode: this.#statusCode,
+      redact: this.#wire.redact,
+    };
   }
 }
 

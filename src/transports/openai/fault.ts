@@ -31,7 +31,7 @@ function codeWord(value: unknown): string[] {
 }
 
 function codesOf(node: Fields): string[] {
-  return [node.code, node.type, node.status, node.error_code].flatMap(codeWord);
+  return [node.code, node.type, node.status, node.error_code, node.errorCode].flatMap(codeWord);
 }
 
 /** The first element of a list in a list…; undefined for an empty one, and for one that is nested without end. */
@@ -60,7 +60,17 @@ function humanText(value: unknown): string {
   return isFields(value) ? entryText(value) : "";
 }
 
-const MESSAGE_FIELDS = ["message", "msg", "error_msg", "status_msg", "detail", "errors", "title", "error_description"];
+const MESSAGE_FIELDS = [
+  "message",
+  "msg",
+  "error_msg",
+  "errorMsg",
+  "status_msg",
+  "detail",
+  "errors",
+  "title",
+  "error_description",
+];
 
 function messageOf(node: Fields): string {
   for (const field of MESSAGE_FIELDS) {

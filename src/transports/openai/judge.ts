@@ -67,7 +67,7 @@ export function transientEnd(input: FailureInput, code: ErrorCode, what: string)
 }
 
 function truncated(input: JudgeInput, what: string): ResultInvalidError {
-  return new ResultInvalidError(`${input.sourceName} unusable result: ${what}; raise maxTokens`, {
+  return new ResultInvalidError(`${shownName(input)} unusable result: ${what}; raise maxTokens`, {
     ...options(input, "truncated"),
     rawText: input.redact(input.assembler.rawText),
   });
@@ -79,7 +79,7 @@ function judgeEmpty(input: JudgeInput, primary: ChatChoice): PolyGatewayError {
   }
   if (primary.finishReason === "content_filter") {
     return new RequestRejectedError(
-      `${input.sourceName} request rejected: the provider's content filter withheld the answer`,
+      `${shownName(input)} request rejected: the provider's content filter withheld the answer`,
       options(input, "content_filtered"),
     );
   }
