@@ -1,8 +1,10 @@
 import type { EnvInspection } from "../config/env.js";
-import type { EmbeddingOptions, GatewayOptions } from "../config/options.js";
+import type { ClientKind } from "../config/client-kind.js";
+import type { EmbeddingOptions, GatewayOptions, OcrOptions } from "../config/options.js";
 import type { ScopeConfig } from "../domain/scope.js";
 import { GatewayUnavailableError, PolyGatewayError, ResultInvalidError } from "../errors.js";
 import { EmbeddingClient, GatewayClient } from "../gateway.js";
+import { OcrClient } from "../gateway/ocr-client.js";
 import { formatDuration } from "./format.js";
 
 /** What one source said to one tiny question. */
@@ -27,7 +29,7 @@ export async function askSources(
   config: ScopeConfig,
   signal: AbortSignal,
 ): Promise<LiveAnswer[]> {
-  const ask = client === "embedding" ? askForVector : askForText;
+  const ask = QUESTIONS[client];
   const of = (name: string): EnvInspection["options"] => ({
     ...options,
     sources: options.sources.filter((source) => source.name === name),
@@ -36,6 +38,14 @@ export async function askSources(
   });
   return Promise.all(config.sources.map(({ name }) => askSource(name, () => ask(of(name), name, signal), signal)));
 }
+
+type Ask = (options: GatewayOptions, source: string, signal: AbortSignal) => Promise<LiveAnswer>;
+
+const QUESTIONS: Readonly<Record<ClientKind, Ask>> = {
+  chat: askForText,
+  embedding: askForVector,
+  ocr: askForHealth,
+};
 
 async function askSource(name: string, ask: () => Promise<LiveAnswer>, signal: AbortSignal): Promise<LiveAnswer> {
   try {
@@ -59,6 +69,15 @@ async function askForVector(options: GatewayOptions, source: string, signal: Abo
   const { dim, latencyMs = 0 } = await client.embed(["ok"], { deadlineMs: LONGEST_MS, signal });
   const remark = `answered in ${formatDuration(latencyMs)} with a vector of ${dim} dimensions`;
   return { source, ok: true, modelReported: null, latencyMs, remark };
+}
+
+/** A page takes an OCR server long: it is asked how it is, and reads nothing (spec 08). */
+async function askForHealth(options: GatewayOptions, source: string, signal: AbortSignal): Promise<LiveAnswer> {
+  await using client = new OcrClient(options as GatewayOptions & OcrOptions);
+  const health = (await client.checkHealth({ signal }))[source];
+  const { ok = false, latencyMs = null, detail = "did not answer" } = health ?? {};
+  signal.throwIfAborted();
+  return { source, ok, modelReported: null, latencyMs, remark: detail };
 }
 
 function unanswered(source: string, error: unknown): LiveAnswer {
