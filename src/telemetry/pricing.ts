@@ -37,13 +37,19 @@ interface SnakeCasePrice {
   readonly currency?: string;
 }
 
+/** Of a service that is paid by the page alone, as OCR servers are. */
+interface PagePrice {
+  readonly perPage: number;
+  readonly currency?: string;
+}
+
 /** An entry of LiteLLM's file, as it is. */
 interface LiteLlmPrice {
   readonly litellm_provider: string;
   readonly [field: string]: unknown;
 }
 
-export type PriceList = Readonly<Record<string, ModelPrice | SnakeCasePrice | LiteLlmPrice>>;
+export type PriceList = Readonly<Record<string, ModelPrice | SnakeCasePrice | PagePrice | LiteLlmPrice>>;
 
 type PriceField = Exclude<keyof ModelPrice, "currency">;
 
@@ -174,7 +180,7 @@ function readPriceFile(path: string): PriceList {
 }
 
 const FORM =
-  'Write {"model": {"inputPer1M": 0.15, "outputPer1M": 0.6}}, optionally cachedInputPer1M, cacheWritePer1M, reasoningPer1M, perImage, perPage and currency';
+  'Write {"model": {"inputPer1M": 0.15, "outputPer1M": 0.6}}, optionally cachedInputPer1M, cacheWritePer1M, reasoningPer1M, perImage, perPage and currency; what is paid by the page alone needs perPage only';
 /** Entries of LiteLLM's file that are no models. */
 const NO_MODELS: ReadonlySet<string> = new Set(["sample_spec", "fallback_generalizations"]);
 
@@ -259,7 +265,9 @@ function readPrice(entry: unknown, key: string, problems: ConfigProblem[]): Mode
       nanos.set(field, readNanos(value, fieldKey, problems));
     }
   }
-  for (const field of REQUIRED) {
+  // What is paid by the page may cost nothing besides.
+  const isByPage = nanos.has("perPage") && !REQUIRED.some((field) => nanos.has(field));
+  for (const field of isByPage ? [] : REQUIRED) {
     if (!nanos.has(field)) problems.push({ key: `${key}.${field}`, problem: "is missing", remedy: FORM });
   }
   if (problems.length > before) return null;

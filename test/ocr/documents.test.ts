@@ -1,0 +1,126 @@
+import { mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { overlayHtml } from "../../src/documents/overlay.js";
+import { createPageReader, lookAtDocuments } from "../../src/documents/pages.js";
+import { openPdf } from "../../src/documents/pdf.js";
+import type { OcrMediaType } from "../../src/domain/ocr.js";
+import { mediaTypeOf, pictureSize } from "../../src/domain/picture.js";
+import { pdfOf, pngOf, tiffOf } from "./pictures.js";
+
+const folder = mkdtempSync(join(tmpdir(), "pgw-documents-"));
+function fileOf(name: string, bytes: Buffer): string {
+  const path = join(folder, name);
+  writeFileSync(path, bytes);
+  return path;
+}
+
+describe("pictures by their content", () => {
+  const jpeg = Buffer.from("ffd8ffe000104a46494600010100000100010000ffc0001108032004b003012200021101031101", "hex");
+  const webp = Buffer.concat([
+    Buffer.from("RIFF\x00\x00\x00\x00WEBPVP8X\x0a\x00\x00\x00\x00\x00\x00\x00", "latin1"),
+    Buffer.from([0xaf, 0x04, 0x00, 0x1f, 0x03, 0x00]),
+  ]);
+  test.each([
+    ["image/png", pngOf(1_200, 800)],
+    ["image/jpeg", jpeg],
+    ["image/webp", webp],
+    ["image/tiff", tiffOf(1_200, 800)],
+  ] as const)("%s: format and size from its header", (mediaType, bytes) => {
+    expect(mediaTypeOf(bytes)).toBe(mediaType);
+    expect(pictureSize(bytes, mediaType)).toEqual({ width: 1_200, height: 800 });
+  });
+
+  test("a PDF may have junk before its header", () => {
+    expect(mediaTypeOf(Buffer.from(`${" ".repeat(500)}%PDF-1.7`))).toBe("application/pdf");
+    expect(mediaTypeOf(Buffer.from(`${" ".repeat(2_000)}%PDF-1.7`))).toBeUndefined();
+  });
+
+  test("never throws and never hangs, whatever stands behind the first bytes", () => {
+    const starts = [pngOf(1, 1), jpeg, webp, tiffOf(1, 1)].map((bytes) => bytes.subarray(0, 16));
+    const types: OcrMediaType[] = ["image/png", "image/jpeg", "image/webp", "image/tiff", "application/pdf"];
+    fc.assert(
+      fc.property(fc.constantFrom(...starts), fc.uint8Array({ maxLength: 200 }), (start, rest) => {
+        const bytes = Buffer.concat([start, rest]);
+        const size = pictureSize(bytes, mediaTypeOf(bytes) ?? "application/pdf");
+        for (const type of types) pictureSize(Buffer.from(rest), type);
+        expect(size === null || (size.width > 0 && size.height > 0)).toBe(true);
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+});
+
+describe("pages of a PDF", () => {
+  test("are drawn one by one as PNG of 200 dpi", async () => {
+    const pdf = await openPdf(pdfOf(3), "three.pdf");
+    expect(pdf.pageCount).toBe(3);
+    const [first, third] = [await pdf.renderPage(1), await pdf.renderPage(3)];
+    expect(pictureSize(first, "image/png")).toEqual({ width: 1_700, height: 2_200 });
+    expect(first.equals(third)).toBe(false);
+    await expect(pdf.renderPage(4)).rejects.toThrow("three.pdf has no page 4: its pages are 1 to 3");
+    pdf.close();
+  });
+
+  test("of a broken file are told with its name", async () => {
+    await expect(openPdf(Buffer.from("%PDF-1.4 and nothing"), "bad.pdf")).rejects.toThrow(
+      /bad\.pdf can't be opened as a PDF/,
+    );
+  });
+
+  test("come from several documents at once, more than are kept open", async () => {
+    const paths = Array.from({ length: 6 }, (_, index) => fileOf(`d${index}.pdf`, pdfOf(2)));
+    const reader = createPageReader();
+    const pages = await Promise.all(paths.flatMap((path) => [reader.page(path, 1), reader.page(path, 2)]));
+    for (const page of pages) expect(mediaTypeOf(page)).toBe("image/png");
+    await expect(reader.page(join(folder, "gone.pdf"), 1)).rejects.toThrow(
+      /gone\.pdf can't be read: there is no such file/,
+    );
+    reader.close();
+  });
+});
+
+describe("what is to be read", () => {
+  test("each file once, with its pages; two of one name are refused", async () => {
+    const pdf = fileOf("a.pdf", pdfOf(4));
+    const png = fileOf("b.png", pngOf(5, 5));
+    const documents = await lookAtDocuments([pdf, png, pdf]);
+    expect(documents.map(({ name, pageCount }) => [name, pageCount])).toEqual([
+      ["a.pdf", 4],
+      ["b.png", 1],
+    ]);
+    const other = mkdtempSync(join(tmpdir(), "pgw-documents-"));
+    writeFileSync(join(other, "a.pdf"), pdfOf(1));
+    await expect(lookAtDocuments([pdf, join(other, "a.pdf")])).rejects.toThrow(/have the same name/);
+    await expect(lookAtDocuments([fileOf("c.txt", Buffer.from("hello"))])).rejects.toThrow(/c\.txt is neither PNG/);
+    await expect(lookAtDocuments([folder])).rejects.toThrow(/is a folder; name the files in it/);
+  });
+});
+
+test("the overlay shows texts as text, whatever a model wrote", () => {
+  const html = overlayHtml('<script>"x"</script>', [
+    {
+      page: 1,
+      picture: 'a".png',
+      aspect: 1,
+      failure: null,
+      elements: [
+        {
+          type: "text",
+          rawType: "<i>",
+          bbox: [0.1, 0.2, 0.5, 0.6],
+          page: 1,
+          order: 0,
+          text: "<img src=x onerror=alert(1)>",
+        },
+      ],
+    },
+    { page: 2, picture: null, aspect: 1, failure: "no & answer", elements: [] },
+  ]);
+  expect(html).not.toMatch(/<script|<img src=x|<i>/);
+  expect(html).toContain("left:10.00%;top:20.00%;width:40.00%;height:40.00%");
+  expect(html).toContain("Not read: no &amp; answer");
+  expect(html).toContain('src="a&quot;.png"');
+});
