@@ -156,6 +156,21 @@ describe("embed", () => {
     expect(bench.provider.stats().arrived).toBe(0);
   });
 
+  it("leaves an output alone that was begun with other options or by another command", async () => {
+    bench.workspace.write("in.jsonl", '{"id":"a","text":"x"}\n');
+    expect((await embed(["in.jsonl", "--base64"])).code).toBe(0);
+    const before = out();
+    const env = embeddingEnv(bench.provider.baseUrl);
+    for (const args of [
+      ["embed", "in.jsonl"],
+      ["batch", "in.jsonl", "--skip-bad-lines"],
+    ]) {
+      const ended = await bench.workspace.run([...args, "-o", "out.jsonl"], env);
+      expectExit1(ended, /out\.jsonl was begun by `polygateway embed --base64`/, /choose another output/);
+      expect(out()).toEqual(before);
+    }
+  });
+
   it("says which scope it needs", async () => {
     bench.workspace.write("in.txt", "x");
     expectExit1(

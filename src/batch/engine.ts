@@ -3,6 +3,7 @@ import { type BatchForm, openAiForm } from "./form.js";
 import { acquireLock, thisProcess } from "./lock.js";
 import { type BatchLoop, createLoop } from "./loop.js";
 import { type OpenInput, openInput } from "./open-input.js";
+import type { OutEntry } from "./out-entry.js";
 import { readOut } from "./out-file.js";
 import { type AppendFile, createOrderedSink, createSink, openAppendFile } from "./output.js";
 import { findPlaces, type Places, unwritableOutput } from "./places.js";
@@ -10,7 +11,7 @@ import { type PreparedOut, prepareOut } from "./prepare-out.js";
 import { createTally, type Tally } from "./progress.js";
 import { reportProgress, type ScopeNow } from "./progress-timer.js";
 import { readTies } from "./ties.js";
-import { type BatchExitCode, type BatchOptions, BatchRefusedError, type BatchSummary, type OutEntry } from "./types.js";
+import { type BatchExitCode, type BatchOptions, BatchRefusedError, type BatchSummary } from "./types.js";
 
 const DEFAULT_CONCURRENCY = 32;
 const DEFAULT_GIVE_UP_AFTER_MS = 15 * 60_000;
@@ -58,7 +59,7 @@ async function runLocked(places: Places, options: BatchOptions): Promise<BatchSu
       prefixSha256: input.scan?.prefixSha256,
       ties,
       retryFailed: options.retryFailed ?? false,
-      entry: formOf(options).entry,
+      form: formOf(options),
       newBatchId: () => runtime.uuid(),
       startedAt: new Date(runtime.wallNow()).toISOString(),
       onNote,

@@ -1,5 +1,12 @@
 import type { RawLine } from "./lines.js";
-import type { OutEntry } from "./types.js";
+
+/** A result line of OUT. */
+export interface OutEntry {
+  readonly lineId: string;
+  /** Id of the attempt that answered; of a failure line, an id of its own. */
+  readonly callId: string;
+  readonly failed: boolean;
+}
 
 const ID_PREFIX = "batch_req_";
 

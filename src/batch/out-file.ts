@@ -1,8 +1,8 @@
 import { open, truncate } from "node:fs/promises";
 import { readFileLines } from "./input.js";
 import type { RawLine } from "./lines.js";
+import type { OutEntry } from "./out-entry.js";
 import { replaceFile } from "./replace-file.js";
-import type { OutEntry } from "./types.js";
 
 type ReadEntry = (raw: RawLine) => OutEntry | undefined;
 

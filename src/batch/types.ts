@@ -3,6 +3,7 @@ import { PolyGatewayError } from "../errors.js";
 import type { Runtime } from "../ports/runtime.js";
 import type { AskedClient, LineKind } from "./ask.js";
 import type { BatchForm } from "./form.js";
+import type { OutEntry } from "./out-entry.js";
 
 /** What `GatewayClient.snapshot()` gives: the governor's view plus the calls that wait in this process. */
 export type BatchSnapshot = ScopeSnapshot & {
@@ -106,12 +107,6 @@ export interface BatchReady {
 }
 
 /** What a line of OUT says about its input line. */
-export interface OutEntry {
-  readonly lineId: string;
-  /** Id of the attempt that answered; of a failure line, an id of its own. */
-  readonly callId: string;
-  readonly failed: boolean;
-}
 
 export interface SourceTally {
   readonly answers: number;
