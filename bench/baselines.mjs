@@ -29,6 +29,24 @@ export const bareRequest = (origin, connections) => {
   };
 };
 
+/** Vectors as they come: each decoded from base64, nothing checked. */
+export const bareEmbeddings = (origin, connections, texts) => {
+  const pool = new Pool(origin, { connections });
+  const body = JSON.stringify({ model: "m", input: texts, encoding_format: "base64" });
+  return {
+    async op() {
+      const reply = await pool.request({ path: "/embed/embeddings", method: "POST", headers, body });
+      const { data } = JSON.parse(await reply.body.text());
+      const vectors = data.map(({ embedding }) => {
+        const bytes = Buffer.from(embedding, "base64");
+        return new Float32Array(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length));
+      });
+      if (vectors.length !== texts.length) throw new Error("wrong vectors");
+    },
+    close: () => pool.close(),
+  };
+};
+
 /** The limit: undici's dispatch with a handler written for this one answer, and nothing governed. */
 export const bareDispatch = (origin, connections) => {
   const pool = new Pool(origin, { connections });

@@ -1,5 +1,5 @@
 // The benchmark's provider: a process of its own that answers fixed bytes, so that it is never the bottleneck.
-// Prints its port as the first line. Paths: /json /sse20 /burst /paced (one event per 5 ms), each + /chat/completions.
+// Prints its port as the first line. Paths: /embed (vectors) /json /sse20 /burst /paced (one event per 5 ms), each + /chat/completions.
 import { createServer } from "node:net";
 
 const chunk = (delta, finish = null, extra = {}) =>
@@ -43,7 +43,19 @@ const whole = (list) => {
   return Buffer.from(sseHead(Buffer.byteLength(body)) + body);
 };
 
+const vector = Float32Array.from({ length: 1_024 }, (_, at) => Math.sin(at));
+const embedding = Buffer.from(vector.buffer).toString("base64");
+const embeddings = JSON.stringify({
+  object: "list",
+  model: "bench-model-2026",
+  data: Array.from({ length: 100 }, (_, index) => ({ object: "embedding", index, embedding })),
+  usage: { prompt_tokens: 4_000, total_tokens: 4_000 },
+});
+
 const replies = {
+  embed: Buffer.from(
+    `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(embeddings)}\r\n\r\n${embeddings}`,
+  ),
   json: Buffer.from(
     `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(answer)}\r\n\r\n${answer}`,
   ),

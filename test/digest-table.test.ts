@@ -6,7 +6,6 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
   AllSourcesExhausted,
   type CallRecord,
-  GatewayClient,
   type GatewayOptions,
   type PolyGatewayError,
   RequestRejectedError,
@@ -17,19 +16,17 @@ import {
 import { SqliteRecorder } from "../src/telemetry/sqlite.js";
 import { type ResponseScript, type SimulatedProvider, startSimulatedProvider } from "../src/testing/index.js";
 import { createMemoryRecorder } from "../src/testing/memory-recorder.js";
-import { attemptErrorOf, call, until, type Way } from "./support/calls.js";
+import { attemptErrorIn, until } from "./support/calls.js";
 import { sourceOf } from "./support/case-client.js";
+import { failureOf } from "./support/embedding-server.js";
+import { LOOP_OPERATIONS, type LoopOperation, type OperationClient } from "./support/operations.js";
 
 /**
- * The digest rules and the class table of spec 02 §1, for every HTTP status and both chat operations: class, code, what
+ * The digest rules and the class table of spec 02 §1, for every HTTP status and every kind of call: class, code, what
  * governance made of it, message, `bodyText`, and the row that tells of it.
  */
 
 const SOURCE = "s_1";
-const WAYS = [
-  ["chat", "chat"],
-  ["stream", "chat_stream"],
-] as const satisfies readonly (readonly [Way, string])[];
 
 /** Written down here a second time, from the specification. */
 function expectedDigest(body: string): string {
@@ -121,8 +118,10 @@ beforeAll(async () => {
 
 afterAll(() => provider.stop());
 
-function clientOf(options: Partial<GatewayOptions>): GatewayClient {
-  return new GatewayClient({
+type Open = LoopOperation["open"];
+
+function clientOf(open: Open, options: Partial<GatewayOptions>): OperationClient {
+  return open({
     scope: "LLM",
     sources: [sourceOf(SOURCE, provider.baseUrl)],
     retry: { maxAttempts: 1 },
@@ -132,16 +131,16 @@ function clientOf(options: Partial<GatewayOptions>): GatewayClient {
   });
 }
 
-async function refuse(way: Way, script: Partial<ResponseScript> & { readonly body?: string }): Promise<Refused> {
+async function refuse(open: Open, script: Partial<ResponseScript> & { readonly body?: string }): Promise<Refused> {
   const { body, ...rest } = script;
   const headers = { "content-type": "application/json", ...rest.headers };
   provider.script({ chunks: body === undefined ? [] : [{ utf8: body }], end: "close", ...rest, headers });
   const recorder = createMemoryRecorder();
-  const client = clientOf({ telemetry: recorder });
-  const called = await call(client, way, { messages: [{ role: "user", content: "hi" }] });
+  const client = clientOf(open, { telemetry: recorder });
+  const thrown = await failureOf(client.call());
   const { sources } = await client.snapshot();
   await client.close();
-  return { error: attemptErrorOf(called), thrown: called.error, source: sources[0]!, rows: recorder.rows };
+  return { error: attemptErrorIn(thrown), thrown, source: sources[0]!, rows: recorder.rows };
 }
 
 function expectRefused(refused: Refused, verdict: Verdict, status: number, digest: string, operation: string): void {
@@ -169,10 +168,10 @@ const apiError = (message: string, more: object = {}): string =>
 const longError = (code: string): string =>
   `{"error":{"message":"the head of it","filler":"${"x".repeat(4_000)}","param":null,"code":"${code}"}}`;
 
-describe.each(WAYS)("%s()", (way, operation) => {
+describe.each(LOOP_OPERATIONS.map(({ kind, open }) => [kind, open] as const))("%s", (operation, open) => {
   it.each(Object.keys(TABLE).map(Number))("%i: class, code, governance, message and row", async (status) => {
     const body = apiError(`said   with\n${status}`);
-    const refused = await refuse(way, { status, body });
+    const refused = await refuse(open, { status, body });
     expectRefused(refused, verdictOf(status), status, expectedDigest(body), operation);
     expect(refused.error.upstreamMessage).toBe(`said   with\n${status}`);
   });
@@ -180,13 +179,13 @@ describe.each(WAYS)("%s()", (way, operation) => {
   it("every status from 400 to 599 has its class", async () => {
     for (let status = 400; status <= 599; status += 1) {
       const body = apiError("no");
-      expectRefused(await refuse(way, { status, body }), verdictOf(status), status, body, operation);
+      expectRefused(await refuse(open, { status, body }), verdictOf(status), status, body, operation);
     }
   });
 
   it.each(Object.keys(TABLE).map(Number))("%i: a long body keeps its head and its tail", async (status) => {
     const body = longError("a_code_of_their_own");
-    const refused = await refuse(way, { status, body });
+    const refused = await refuse(open, { status, body });
     expectRefused(refused, verdictOf(status), status, expectedDigest(body), operation);
     const { bodyText } = refused.error;
     expect(bodyText.length).toBeLessThanOrEqual(2_048);
@@ -198,8 +197,8 @@ describe.each(WAYS)("%s()", (way, operation) => {
     async (status) => {
       const verdict = verdictOf(status);
       const same = verdict.code === "model_not_found" ? missing("endpoint_not_found") : verdict;
-      const broken = await refuse(way, { status, body: apiError("cut in the mid"), end: "reset" });
-      const garbled = await refuse(way, { status, body: "no gzip at all", headers: { "content-encoding": "gzip" } });
+      const broken = await refuse(open, { status, body: apiError("cut in the mid"), end: "reset" });
+      const garbled = await refuse(open, { status, body: "no gzip at all", headers: { "content-encoding": "gzip" } });
       for (const refused of [broken, garbled]) {
         expect(refused.error).toBeInstanceOf(CLASSES[verdict.treatment]);
         expect(refused.error).toMatchObject({ code: same.code, bodyText: "", statusCode: status });
@@ -211,7 +210,7 @@ describe.each(WAYS)("%s()", (way, operation) => {
 
   it("a page that is no API error is a wrong address, and the message says what to check", async () => {
     for (const status of [404, 405, 410]) {
-      const { error } = await refuse(way, { status, body: "<html><title>Not here</title></html>" });
+      const { error } = await refuse(open, { status, body: "<html><title>Not here</title></html>" });
       expect(error).toMatchObject({ code: "endpoint_not_found", upstreamMessage: "Not here" });
       expect(error.message).toMatch(/check BASE_URL/);
       expect(error.message).toContain(`: ${status} | <html>`);
@@ -220,7 +219,7 @@ describe.each(WAYS)("%s()", (way, operation) => {
 
   it("503 with Retry-After is a rate limit", async () => {
     const body = apiError("come back");
-    const refused = await refuse(way, { status: 503, body, headers: { "retry-after": "7" } });
+    const refused = await refuse(open, { status: 503, body, headers: { "retry-after": "7" } });
     expectRefused(refused, limited("overloaded"), 503, body, operation);
     expect(refused.error).toMatchObject({ retryAfterMs: 7_000 });
     expect(refused.source.coolingMs).toBeGreaterThan(6_000);
@@ -233,7 +232,7 @@ describe.each(WAYS)("%s()", (way, operation) => {
     ["more than a minute, with quota wording", "daily quota reached", 61, "dead"],
   ] as const)("429 and %s", async (_length, message, seconds, treatment) => {
     const body = apiError(message);
-    const refused = await refuse(way, { status: 429, body, headers: { "retry-after": String(seconds) } });
+    const refused = await refuse(open, { status: 429, body, headers: { "retry-after": String(seconds) } });
     expect(refused.error).toBeInstanceOf(CLASSES[treatment]);
     expect(refused.error).toMatchObject({ retryAfterMs: seconds * 1_000 });
     expect(refused.error.code).toBe(treatment === "dead" ? "quota" : "rate_limit");
@@ -247,7 +246,7 @@ describe.each(WAYS)("%s()", (way, operation) => {
     const padding = Object.fromEntries(Array.from({ length: 300 }, (_, index) => [`field_${index}`, index]));
     const body = JSON.stringify({ error: { message: "no", ...padding, code: "insufficient_quota", after: padding } });
     for (const status of [400, 403, 429]) {
-      const { error, source } = await refuse(way, { status, body });
+      const { error, source } = await refuse(open, { status, body });
       expect(() => JSON.parse(error.bodyText)).toThrow(SyntaxError);
       expect(error).toBeInstanceOf(SourceDeadError);
       expect(error).toMatchObject({ code: "quota", bodyText: expectedDigest(body) });
@@ -257,14 +256,14 @@ describe.each(WAYS)("%s()", (way, operation) => {
 
   it("at most 64 KiB of a body are read, then the connection is dropped", async () => {
     const body = `HEAD ${"x".repeat(300_000)}`;
-    const refused = await refuse(way, { status: 400, body, end: "hang" });
+    const refused = await refuse(open, { status: 400, body, end: "hang" });
     const read = body.slice(0, 64 * 1_024);
     expectRefused(refused, rejected, 400, expectedDigest(read), operation);
     await until(() => provider.ledger().at(-1)!.clientClosed);
   });
 
   it("a body that never ends doesn't hold the call", async () => {
-    const refused = await refuse(way, { status: 401, body: '{"error":', end: "hang" });
+    const refused = await refuse(open, { status: 401, body: '{"error":', end: "hang" });
     expectRefused(refused, unpaid("auth"), 401, '{"error":', operation);
     await until(() => provider.ledger().at(-1)!.clientClosed);
   });
@@ -275,8 +274,8 @@ describe.each(WAYS)("%s()", (way, operation) => {
       const path = join(folder, "calls.db");
       const body = `{"error":{"message":"Range of input is [1, 8]","trace":"${"y ".repeat(3_000)}","code":"invalid_parameter_error"}}`;
       provider.script({ status: 400, chunks: [{ utf8: body }], end: "close" });
-      const client = clientOf({ telemetry: new SqliteRecorder(path) });
-      const { error } = await call(client, way, { messages: [{ role: "user", content: "hi" }] });
+      const client = clientOf(open, { telemetry: new SqliteRecorder(path) });
+      const error = await failureOf(client.call());
       await client.close();
       const database = new Database(path, { readonly: true });
       const rows = database.prepare("SELECT operation, outcome, error, final FROM llm_calls").all();

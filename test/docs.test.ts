@@ -140,7 +140,7 @@ describe("commands and options", () => {
       if (/(?:^|\s)(?:npm|node|git|vitest|redis-server)\s/.test(code)) continue;
       const command = called.length === 1 ? commands.get(called[0] ?? "") : undefined;
       const allowed = command === undefined ? anyOption : new Set(optionsOf(command));
-      const options = [...code.matchAll(/(?:^|\s)(--[a-z][a-z-]+)/g)].map(([, option = ""]) => option);
+      const options = [...code.matchAll(/(?:^|\s)(--[a-z][a-z0-9-]+)/g)].map(([, option = ""]) => option);
       unknown.push(...options.filter((option) => !allowed.has(option)));
     }
     expect(unknown).toEqual([]);

@@ -6,6 +6,8 @@ import { failureLine, type LineFailure, successLine } from "./result-line.js";
 
 /** How the lines of IN and OUT are written. */
 export interface BatchForm {
+  /** The command that writes it, with the options that change what it writes: one OUT is of one form. */
+  readonly writtenBy: string;
   /** Never throws. */
   parse(raw: RawLine): BatchLine | BrokenLine;
   /** The OUT line of an answer, without the line end. */
@@ -16,8 +18,12 @@ export interface BatchForm {
   entry(raw: RawLine): OutEntry | undefined;
 }
 
+/** What an OUT is written by whose ties say nothing of it. */
+export const BATCH_COMMAND = "polygateway batch";
+
 /** The lines of OpenAI's batches (spec 08). */
 export const OPENAI_FORM: BatchForm = {
+  writtenBy: BATCH_COMMAND,
   parse: parseLine,
   success: ({ id }, answer) => successLine(id, answer),
   failure: ({ id }, failure, uuid) => failureLine(id, failure, uuid),

@@ -1,7 +1,7 @@
 import { stat } from "node:fs/promises";
 import { countOf } from "../domain/count-of.js";
 import { createIdSet, type IdSet } from "./done-set.js";
-import type { BatchForm } from "./form.js";
+import { BATCH_COMMAND, type BatchForm } from "./form.js";
 import { cutTornLine, filterOut, readOut } from "./out-file.js";
 import { type Places, unwritableOutput } from "./places.js";
 import { compareInput, type InputIdentity, type Ties, writeTies } from "./ties.js";
@@ -21,7 +21,7 @@ export interface PrepareOptions {
   /** What `readTies` gave before IN was read. */
   readonly ties: Ties | undefined;
   readonly retryFailed: boolean;
-  readonly entry: BatchForm["entry"];
+  readonly form: Pick<BatchForm, "entry" | "writtenBy">;
   readonly newBatchId: () => string;
   readonly startedAt: string;
   readonly onNote: (text: string) => void;
@@ -43,11 +43,15 @@ export async function prepareOut(places: Places, options: PrepareOptions): Promi
     const kept = goOn ? options.ties : undefined;
     const hasLines = places.outExists && (await hasBytes(places.outPath));
     if (kept === undefined && hasLines) throw foreignOutput(places, options.ties);
+    const { writtenBy } = options.form;
+    // Its lines would be taken for damaged ones.
+    if (kept !== undefined && hasLines) refuseOtherForm(places, kept.writtenBy ?? BATCH_COMMAND, writtenBy);
     const ties: Ties = kept ?? {
       version: 1,
       batchId: options.newBatchId(),
       startedAt: options.startedAt,
       input: options.input,
+      ...(writtenBy === BATCH_COMMAND ? {} : { writtenBy }),
     };
     const loaded = hasLines ? await loadOut(places.outPath, options) : { done: createIdSet(), failed: 0 };
     if (kept === undefined || relation === "grown" || gainsFirstLine(kept.input, options.input)) {
@@ -59,6 +63,14 @@ export async function prepareOut(places: Places, options: PrepareOptions): Promi
   } catch (error) {
     throw BatchRefusedError.isInstance(error) ? error : unwritableOutput(places.outPath, error);
   }
+}
+
+function refuseOtherForm({ outPath }: Places, before: string, now: string): void {
+  if (before === now) return;
+  throw new BatchRefusedError(
+    "out_foreign",
+    `${outPath} was begun by \`${before}\`, and \`${now}\` writes other lines. Go on with the first, or choose another output.`,
+  );
 }
 
 function compare(places: Places, { ties, input, prefixSha256 }: PrepareOptions): "same" | "grown" | "other" {
@@ -94,7 +106,7 @@ function foreignOutput(places: Places, ties: Ties | undefined): BatchRefusedErro
 async function loadOut(path: string, options: PrepareOptions): Promise<{ done: IdSet; failed: number }> {
   const torn = await cutTornLine(path);
   if (torn > 0) options.onNote(`A line that was only half written (${countOf(torn, "byte")}) was cut from ${path}.`);
-  const loaded = await countOut(path, options.entry);
+  const loaded = await countOut(path, options.form.entry);
   const retried = options.retryFailed ? loaded.failed : 0;
   if (loaded.damaged > 0) {
     options.onNote(`${loaded.damaged} damaged or repeated lines were taken out of ${path}.`);
@@ -103,10 +115,10 @@ async function loadOut(path: string, options: PrepareOptions): Promise<{ done: I
   const seen = createIdSet();
   await filterOut(
     path,
-    options.entry,
+    options.form.entry,
     (entry) => entry !== undefined && seen.add(entry.lineId) && !(options.retryFailed && entry.failed),
   );
-  return countOut(path, options.entry);
+  return countOut(path, options.form.entry);
 }
 
 async function countOut(

@@ -15,6 +15,8 @@ export interface Ties {
   readonly batchId: string;
   readonly startedAt: string;
   readonly input: InputIdentity;
+  /** The command that writes OUT, with the options that change its lines; absent = `polygateway batch`. */
+  readonly writtenBy?: string;
 }
 
 /** undefined when there is no such file; throws BatchRefusedError when it can't be understood. */

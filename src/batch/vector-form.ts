@@ -31,7 +31,9 @@ export function vectorForm({ jsonl, base64, dimensions }: VectorFormOptions): Ba
     return brokenLine(raw, text == null ? "has neither text nor input" : "text must be a text", line.id);
   }
 
+  const asked = dimensions === undefined ? "" : ` --dimensions ${dimensions}`;
   return {
+    writtenBy: `polygateway embed${base64 ? " --base64" : ""}${asked}`,
     parse,
     /** Of one text, made by `groupTexts`: the body is its vector. */
     success({ id, number }, { body, callId }) {

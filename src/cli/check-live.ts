@@ -1,10 +1,10 @@
-import type { EnvInspection } from "../config/env.js";
 import type { ClientKind } from "../config/client-kind.js";
+import type { EnvInspection } from "../config/env.js";
 import type { EmbeddingOptions, GatewayOptions, OcrOptions } from "../config/options.js";
 import type { ScopeConfig } from "../domain/scope.js";
 import { GatewayUnavailableError, PolyGatewayError, ResultInvalidError } from "../errors.js";
-import { EmbeddingClient, GatewayClient } from "../gateway.js";
 import { OcrClient } from "../gateway/ocr-client.js";
+import { EmbeddingClient, GatewayClient } from "../gateway.js";
 import { formatDuration } from "./format.js";
 
 /** What one source said to one tiny question. */

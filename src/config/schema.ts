@@ -129,7 +129,7 @@ export const SCOPE_FIELDS: Fields<ScopeSettings> = {
 
 /** Directly below the scope too, but only for embeddings. */
 export const EMBEDDING_FIELDS: Fields<EmbeddingConfig> = {
-  batchSize: integer("BATCH_SIZE", 0, "Texts per request; above what the provider takes every request is refused", {
+  batchSize: integer("BATCH_SIZE", 0, "Texts per request; a source that refuses so many gets smaller ones", {
     min: 1,
     max: 100_000,
     required: true,

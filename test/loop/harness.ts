@@ -6,6 +6,7 @@ import { GatewayClient } from "../../src/gateway.js";
 import { SimulationKernel } from "../../src/testing/kernel.js";
 import { createMemoryRecorder, type MemoryRecorder } from "../../src/testing/memory-recorder.js";
 import { createScriptedTransport, type Script, type ScriptedTransport } from "../../src/testing/scripted-transport.js";
+import type { LoopOperation, OperationClient } from "../support/operations.js";
 import { createStore, type Store } from "./governors.js";
 
 export interface Simulation {
@@ -82,13 +83,20 @@ export function storeFor(kernel: SimulationKernel, setup: Pick<SimulationOptions
 
 /** The public client on virtual time: only the provider and the clock are not real. */
 export function simulate(setup: SimulationOptions = {}): Simulation {
+  return assemble((options) => new GatewayClient(options), setup);
+}
+
+function assemble<Client>(
+  open: (options: GatewayOptions) => Client,
+  setup: SimulationOptions,
+): Omit<Simulation, "client"> & { readonly client: Client } {
   const kernel = setup.kernel ?? new SimulationKernel();
   const transport = createScriptedTransport(setup.script ?? (() => ({ afterMs: 100 })));
   const { commit } = setup;
   const recorder = createMemoryRecorder(commit === undefined ? undefined : () => commit(kernel));
   const runtime = setup.options?.runtime ?? kernel.runtime();
   const governor = setup.governor === "async" ? { governor: storeFor(kernel, setup).connect(runtime) } : {};
-  const client = new GatewayClient({
+  const client = open({
     scope: "LLM",
     sources: sourceOptions(setup.sources),
     runtime,
@@ -98,6 +106,14 @@ export function simulate(setup: SimulationOptions = {}): Simulation {
     ...setup.options,
   });
   return { kernel, client, transport, recorder };
+}
+
+export interface OperationSimulation extends Omit<Simulation, "client">, OperationClient {}
+
+/** The same with the client of any kind of call. */
+export function simulateOperation(open: LoopOperation["open"], setup: SimulationOptions = {}): OperationSimulation {
+  const { client, ...parts } = assemble(open, setup);
+  return { ...parts, ...client };
 }
 
 /** `simulate` on one kind of governor, for `describe.each(GOVERNOR_KINDS)`. */

@@ -48,6 +48,10 @@ export function replyOf(called: Called): ChatResponse {
 /** The class of the attempt itself: what can be waited for arrives as the cause of AllSourcesExhausted. */
 export function attemptErrorOf({ error, reply }: Called): PolyGatewayError {
   if (reply !== undefined) throw new Error(`expected a failure, got the answer ${JSON.stringify(reply.content)}`);
+  return attemptErrorIn(error);
+}
+
+export function attemptErrorIn(error: unknown): PolyGatewayError {
   if (AllSourcesExhausted.isInstance(error) && error.cause !== undefined) return error.cause as PolyGatewayError;
   return error as PolyGatewayError;
 }
