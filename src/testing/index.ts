@@ -18,6 +18,14 @@ export {
   recorderContract,
 } from "./contracts/recorder.js";
 export { type SimulatedLog, SimulationKernel, type SimulationKernelOptions } from "./kernel.js";
+export { type MinerUFaults, type MinerUServerOptions, startMinerUServer } from "./ocr/mineru-server.js";
+export { type MonkeyOcrFaults, type MonkeyOcrServerOptions, startMonkeyOcrServer } from "./ocr/monkey-ocr-server.js";
+export type {
+  UploadFaults,
+  UploadLedgerEntry,
+  UploadServer,
+  UploadServerOptions,
+} from "./ocr/upload-server.js";
 export {
   type JudgedEntry,
   type JudgedGate,

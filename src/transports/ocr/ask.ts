@@ -1,6 +1,6 @@
 import type { OcrOperation } from "../../domain/ocr.js";
 import type { SourceConfig } from "../../domain/source.js";
-import { type ErrorCode, type PartialReply, ResultInvalidError } from "../../errors.js";
+import { type ErrorCode, type PartialReply, type PolyGatewayError, ResultInvalidError } from "../../errors.js";
 import type { AttemptContext } from "../../ports/transport.js";
 import { composeMessage } from "../body-digest.js";
 import type { HttpClient } from "../http.js";
@@ -16,7 +16,8 @@ export interface OcrAsk<T> {
   readonly http: HttpClient;
   readonly source: SourceConfig;
   readonly context: AttemptContext;
-  readonly operation: OcrOperation;
+  /** Stands before the label of an error. */
+  readonly operation: OcrOperation | "health";
   readonly wire: SourceWire;
   /** Default `POST`. */
   readonly method?: "GET" | "POST";
@@ -29,18 +30,20 @@ export interface OcrAsk<T> {
   readonly isBinary?: boolean;
   /** What is left of TIMEOUT_S for this request, in ms. Default: all of it. */
   readonly timeoutMs?: number;
+  /** Fields of a JSON body that are ours: a refusal that names one is remembered, and the next attempt leaves it out. */
+  readonly added?: readonly string[];
   /** What the wording of this server's refusals says beyond the common table. */
   readonly refine?: (verdict: Verdict, refusal: Refusal) => Verdict;
-  /** Makes the result of a 2xx body, or throws the typed error that it is. */
-  read(body: WholeBody): T;
+  /** Makes the result of a 2xx body, or throws the typed error that it is; `refused` = of an error that a 2xx tells. */
+  read(body: WholeBody, refused: (refusal: Refusal) => PolyGatewayError): T;
 }
 
-/** Nothing in these requests is the gateway's own choice, so nothing of it can be left out after a refusal. */
+/** Nothing more of these requests is the gateway's own choice, so nothing else can be left out after a refusal. */
 const WIRE_BODY: WireBody = { json: "", added: [], streamed: true, limitName: undefined, thinking: [] };
 
 /** Resolves with what `read` makes of a 2xx body; rejects with a typed error or with exactly the context's abort reason. */
 export function ask<T>(request: OcrAsk<T>): Promise<T> {
-  const { http, source, context, operation, wire, contentType, refine, read } = request;
+  const { http, source, context, operation, wire, contentType, refine, added } = request;
   return new Promise((resolve, reject) => {
     if (context.aborted) {
       reject(context.abortReason);
@@ -52,10 +55,11 @@ export function ask<T>(request: OcrAsk<T>): Promise<T> {
         source,
         context,
         wire,
-        body: WIRE_BODY,
+        body: added === undefined ? WIRE_BODY : { ...WIRE_BODY, added },
         operation,
         ...(refine === undefined ? {} : { refine }),
       });
+    const read = (answer: WholeBody) => request.read(answer, refused);
     const { method, body, maxBytes, isBinary, timeoutMs } = request;
     const optional = {
       ...(method === undefined ? {} : { method }),
