@@ -25,6 +25,7 @@ export type {
   OcrServerOptions,
   OcrServerOutcome,
 } from "./ocr/http.js";
+export { type MinerUFaults, type MinerUServerOptions, startMinerUServer } from "./ocr/mineru-server.js";
 export {
   type MistralBlock,
   type MistralOcrChanges,
@@ -33,6 +34,7 @@ export {
   type MistralPage,
   startMistralOcrServer,
 } from "./ocr/mistral-server.js";
+export { type MonkeyOcrFaults, type MonkeyOcrServerOptions, startMonkeyOcrServer } from "./ocr/monkey-ocr-server.js";
 export {
   type PaddleBlock,
   type PaddleChanges,
@@ -41,6 +43,12 @@ export {
   type PaddleServerOptions,
   startPaddleServer,
 } from "./ocr/paddle-server.js";
+export type {
+  UploadFaults,
+  UploadLedgerEntry,
+  UploadServer,
+  UploadServerOptions,
+} from "./ocr/upload-server.js";
 export {
   type JudgedEntry,
   type JudgedGate,

@@ -2,13 +2,17 @@ import { isOcrTransport, type OcrTransportName } from "../../domain/ocr.js";
 import type { SourceConfig } from "../../domain/source.js";
 import type { OcrTransport } from "../../ports/transport.js";
 import type { OpenAiChatTransportOptions } from "../openai/chat.js";
+import { createMinerUTransport } from "./mineru.js";
 import { createMistralOcrTransport } from "./mistral.js";
+import { createMonkeyOcrTransport } from "./monkey-ocr.js";
 import { createPaddleOcrTransport } from "./paddle.js";
 import { createVlmOcrTransport } from "./vlm.js";
 
 type Maker = (options: OpenAiChatTransportOptions) => OcrTransport;
 
-const MAKERS: Partial<Record<OcrTransportName, Maker>> = {
+const MAKERS: Readonly<Record<OcrTransportName, Maker>> = {
+  "monkey-ocr": createMonkeyOcrTransport,
+  mineru: createMinerUTransport,
   paddle: createPaddleOcrTransport,
   mistral: createMistralOcrTransport,
   vlm: createVlmOcrTransport,
@@ -23,9 +27,7 @@ export function createOcrTransport(options: OpenAiChatTransportOptions): OcrTran
     const name: OcrTransportName = isOcrTransport(transport) ? transport : "vlm";
     let found = made.get(name);
     if (found === undefined) {
-      const make = MAKERS[name];
-      if (make === undefined) throw new TypeError(`there is no transport ${name}`);
-      found = make(options);
+      found = MAKERS[name](options);
       made.set(name, found);
     }
     return found;

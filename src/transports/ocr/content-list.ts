@@ -1,0 +1,79 @@
+import { type BlockType, type LayoutBuilder, typeReader } from "./boxes.js";
+import { pageNumber } from "./middle-json.js";
+import { type Fields, fieldsOf, listOf } from "./middle-spans.js";
+
+/**
+ * `content_list` of MinerU (reference-providers §1.2): one flat list of blocks with boxes from 0 to 1000. Captions have no
+ * box of their own there, so they are the text of what they stand at. MonkeyOCR's has no boxes at all.
+ */
+
+const typeOf = typeReader({
+  text: "text",
+  ref_text: "text",
+  phonetic: "text",
+  list: "list",
+  index: "list",
+  equation: "formula",
+  interline_equation: "formula",
+  image: "image",
+  table: "table",
+  chart: "chart",
+  code: "code",
+  algorithm: "code",
+  header: "header",
+  footer: "footer",
+  page_number: "page_number",
+  page_footnote: "footnote",
+});
+
+const SCALE = { width: 1_000, height: 1_000 } as const;
+
+/** Adds every page that it names. A text is the reason why nothing of it can be used; null = all is well. */
+export function readContentList(
+  value: unknown,
+  layout: LayoutBuilder,
+  onText: (text: string) => void = () => {},
+): string | null {
+  if (!Array.isArray(value)) return "the content_list is no list";
+  let pages = 0;
+  for (const raw of value) {
+    const block = fieldsOf(raw);
+    const number = block === undefined ? null : pageNumber(block, 0);
+    const size = { page: number ?? 0, width: 1, height: 1, unit: "normalised" } as const;
+    const page = number === null ? null : layout.page(size, SCALE);
+    if (block === undefined || page === null) {
+      layout.drop();
+      continue;
+    }
+    pages += 1;
+    for (const text of textsOf(block)) onText(text);
+    const { rawType, type } = blockType(block);
+    page.add({ type, rawType, box: block.bbox, ...contentOf(block, type) });
+  }
+  return pages === 0 ? "the content_list names no page" : null;
+}
+
+/** `text_level` makes a text a title: 1 is the highest. */
+function blockType({ type, text_level: level }: Fields): BlockType {
+  const read = typeOf(type);
+  if (read.type !== "text" || typeof level !== "number" || level < 1) return read;
+  return { ...read, type: level === 1 ? "title" : "heading" };
+}
+
+function contentOf(block: Fields, type: BlockType["type"]) {
+  if (type === "formula") return { latex: block.text };
+  const text = textsOf(block).join("\n");
+  return type === "table" ? { text, html: block.table_body } : { text };
+}
+
+const TEXT_FIELDS = ["text", "list_items", "code_body"] as const;
+const CAPTION_FIELD = /_(?:caption|footnote)$/;
+
+function textsOf(block: Fields): string[] {
+  const captions = Object.keys(block).filter((name) => CAPTION_FIELD.test(name));
+  const values = [...TEXT_FIELDS, ...captions].flatMap((name) => {
+    const value = block[name];
+    return Array.isArray(value) ? listOf(value) : [value];
+  });
+  return values.filter((text): text is string => typeof text === "string" && text.trim() !== "");
+}
