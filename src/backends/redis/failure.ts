@@ -1,4 +1,4 @@
-import { GovernanceBackendError } from "../../errors.js";
+import { GovernanceBackendError, RequestRejectedError } from "../../errors.js";
 
 /**
  * Why Redis gave no answer.
@@ -137,7 +137,7 @@ export function classifyRedisError(error: unknown, clean: CleanText = (text) => 
   const { name, message = String(error), code } = (error ?? {}) as { name?: string; message?: string; code?: unknown };
   if (name === "ReplyError") return replyFailure(clean(message).slice(0, LONGEST_TEXT));
   const kind = clientKind(name, message, code);
-  return new RedisFailure(kind, withRemedy(kind, clean(message).slice(0, LONGEST_TEXT)));
+  return new RedisFailure(kind, withRemedy(kind, inOurWords(clean(message)).slice(0, LONGEST_TEXT)));
 }
 
 function replyFailure(said: string): RedisFailure {
@@ -162,6 +162,18 @@ function withoutScript(message: string): string {
   return fault === undefined ? bare.replace(WRAPPED, "") : `${fault} (line ${line} of the script)`;
 }
 
+const NOT_CONNECTED = "there is no connection now";
+
+/** What the client says in words of its own options, of which its user has set none. */
+const IN_OUR_WORDS: readonly (readonly [RegExp, string])[] = [
+  [/max retries per request/i, "the connection broke before an answer came"],
+  [/Stream isn't writeable/, NOT_CONNECTED],
+];
+
+function inOurWords(message: string): string {
+  return IN_OUR_WORDS.find(([theirs]) => theirs.test(message))?.[1] ?? message;
+}
+
 /** The client's own errors have no codes: these are the words of ioredis 5 and 6. */
 function clientKind(name: string | undefined, message: string, code: unknown): RedisFailureKind {
   if (/timed out/i.test(message) && !/connect/i.test(message)) return "timeout";
@@ -176,7 +188,7 @@ function clientKind(name: string | undefined, message: string, code: unknown): R
 
 /** What the client says of commands once it has told why there is no connection: no reason of its own. */
 export function isEcho({ message }: RedisFailure): boolean {
-  return /Stream isn't writeable/.test(message);
+  return message === NOT_CONNECTED;
 }
 
 function withRemedy(kind: RedisFailureKind, message: string): string {
@@ -193,4 +205,10 @@ export function closedError(scope: string): GovernanceBackendError {
 export function governanceError(scope: string, step: string, failure: RedisFailure): GovernanceBackendError {
   const { isLasting, message } = failure;
   return new GovernanceBackendError(`Redis ${step} failed: ${message}`, { scope, cause: failure, isLasting });
+}
+
+/** Something that a batch holds can't be sent, or the script can't take it, although all else is well. */
+export function untakenError(failure: Error): RequestRejectedError {
+  const what = "the limits in Redis can't be asked about this call, though they can about others";
+  return new RequestRejectedError(`${what}: ${failure.message}`, { cause: failure });
 }
