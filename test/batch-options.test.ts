@@ -47,6 +47,13 @@ describe("options", () => {
     expect(bench.out().map((line) => line.custom_id)).toEqual(idsOf(120));
   });
 
+  it("--workers is refused above what any machine can use, before anything starts", async () => {
+    bench.workspace.write("in.jsonl", questionLines(1));
+    for (const workers of ["257", "99999"]) {
+      expectExit1(await bench.batch(["--workers", workers]), /--workers.*At most 256: each is a process/);
+    }
+  });
+
   it("--workers is refused until limits can be shared", async () => {
     bench.workspace.write("in.jsonl", questionLines(1));
     expectExit1(await bench.batch(["--workers", "4"]), /--workers needs limits that are shared through Redis/);

@@ -207,6 +207,42 @@ process:
     expect(await database.sql("SELECT outcome FROM llm_calls WHERE final = 1")).toEqual([{ outcome: "success" }]);
   });
 
+  it("without the table is told as such by whoever reads it, instead of empty books", async () => {
+    const asks = [["report"], ["reconcile"], ["trace", "a"], ["telemetry", "prune", "--older-than", "1d"]];
+    for (const ask of asks) {
+      const none = await cli([...ask, "--db", dsn]);
+      expect(none).toMatchObject({ code: 1, out: "" });
+      expect(none.err).toContain(`${database.url()} has no telemetry in a table llm_calls. Give another --db`);
+    }
+    await cli(["telemetry", "migrate", "--db", dsn]);
+    expect((await cli(["reconcile", "--db", dsn])).out).toContain("The books balance.");
+    for (const ask of asks) {
+      const other = await cli([...ask, "--db", dsn, "--table", "audit.nope"]);
+      expect(other).toMatchObject({ code: 1, out: "" });
+      expect(other.err).toContain("has no telemetry in a table audit.nope");
+    }
+  });
+
+  it("has tables of the names that the recorder takes, and no other", async () => {
+    const refused = ["", "a b", 'a"b', "1a", "a.b.c", "a".repeat(49), "open_attempts", "audit.open_attempts", "schéma"];
+    for (const table of refused) {
+      for (const ask of [["telemetry", "migrate"], ["telemetry", "index"], ["report"]]) {
+        const { code, err } = await cli([...ask, "--db", dsn, "--table", table]);
+        expect([code, table]).toEqual([1, table]);
+        expect(err).toMatch(/A table's name has letters, digits and _/);
+      }
+      expect(() => new PostgresRecorder({ dsn, table })).toThrow("is no table name");
+    }
+    // The longest leaves room for the names of all its indexes.
+    const longest = "a".repeat(48);
+    expect((await cli(["telemetry", "migrate", "--db", dsn, "--table", longest])).code).toBe(0);
+    expect((await cli(["telemetry", "index", "--db", dsn, "--table", longest])).code).toBe(0);
+    expect((await cli(["telemetry", "index", "--db", dsn, "--table", longest])).out).toContain("has these indexes");
+    const recorder = new PostgresRecorder({ dsn, table: "b".repeat(48) });
+    await recorder.record(sampleRecord(1), true);
+    await recorder.close();
+  });
+
   it("is made and upgraded by `telemetry migrate`", async () => {
     const made = await cli(["telemetry", "migrate", "--db", dsn, "--table", "fresh"]);
     expect(made.out).toBe(

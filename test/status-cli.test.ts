@@ -72,6 +72,16 @@ describe("status of real batches", () => {
     expect(readdirSync(folder.path).filter((name) => /^polygateway-/.test(name))).toEqual([]);
   });
 
+  it("refuses two scopes at once, and none by an empty name", async () => {
+    const two = await status("A", "--scope", "B");
+    expect(two.code).toBe(1);
+    expect(two.stderr).toContain("Two scopes are named, A and --scope B. Name one of them.");
+    expect((await status("A", "--scope", "A")).stderr).toContain("No process with calls of scope A");
+    for (const empty of [[""], ["--scope", " "]]) {
+      expect((await status(...empty)).stderr).toContain("The scope is empty.");
+    }
+  });
+
   it("a killed batch is named once, and its file is gone", async () => {
     const batch = startBatch("a");
     await statusWith(`process ${batch.child.pid} `);

@@ -35,3 +35,28 @@ test("an address of PostgreSQL in another form is not shown by its end", () => {
   expect(JSON.stringify(problems)).not.toContain("gPw9");
   expect(() => loadProcessSettings(env)).toThrow(/PGW_TELEMETRY_PG_DSN/);
 });
+
+test.each(["%ZZ", "%", "%E9"])(
+  "a password with the broken escape %s is told by its variable, and not shown",
+  async (broken) => {
+    const dsn = `postgres://me:${PASSWORD}${broken}@127.0.0.1:1/calls`;
+    const env = { PGW_TELEMETRY_BACKEND: "postgres", PGW_TELEMETRY_PG_DSN: dsn };
+    expect(() => loadProcessSettings(env)).toThrow(
+      /PGW_TELEMETRY_PG_DSN = postgres:\/\/me@127.*has a % in its password/,
+    );
+    const redis = { PGW_LIMITER_BACKEND: "redis", PGW_BREAKER_BACKEND: "redis" };
+    const url = `redis://:${PASSWORD}${broken}@127.0.0.1:1`;
+    const source = { LLM__A__1__BASE_URL: "http://127.0.0.1:1", LLM__A__1__API_KEY: "none", LLM__A__1__MODEL: "m" };
+    const { problems } = inspectEnv("LLM", { ...source, ...redis, REDIS_URL: url });
+    expect(problems).toMatchObject([
+      { key: "REDIS_URL", problem: expect.stringContaining("has a % in user or password") },
+    ]);
+    for (const args of [["check"], ["report"], ["report", "--db", dsn], ["chat", "hi"]]) {
+      const terminal = fakeTerminal({ env: { ...source, ...env, ...redis, REDIS_URL: url } });
+      expect(await runCli(args, terminal)).toBe(1);
+      const all = terminal.out() + terminal.err();
+      expect(all).toMatch(args.includes("--db") ? /The address has a % in its password/ : /PGW_TELEMETRY_PG_DSN/);
+      expect(all).not.toMatch(/URI malformed|Unexpected|WrongPgPw9/);
+    }
+  },
+);

@@ -1,4 +1,4 @@
-import { mkdirSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer as createHttpServer } from "node:http";
 import { type AddressInfo, createServer, type Server } from "node:net";
 import { join } from "node:path";
@@ -72,6 +72,35 @@ describe("a PostgreSQL that is none", () => {
     expectLastWord(stderr, why);
     // Ten seconds of waiting for a flush were the fault; the machine may be slow.
     expect(tookMs).toBeLessThan(9_500);
+  });
+});
+
+describe("a batch whose PostgreSQL is silent", () => {
+  it("is not held up by it at its end, and tells its loss", async () => {
+    writeFileSync(
+      join(folder.path, "in.jsonl"),
+      ["a", "b", "c"].map((id) => JSON.stringify({ id, prompt: id })).join("\n"),
+    );
+    const db = await dsnOf(answering());
+    const batch = startCli(["batch", "in.jsonl", "-o", "out.jsonl", "--db", db], {
+      folder: folder.path,
+      env: sourceEnv(provider.baseUrl),
+    });
+    let answeredAt = 0;
+    const watch = setInterval(() => {
+      const out = join(folder.path, "out.jsonl");
+      if (answeredAt === 0 && existsSync(out) && readFileSync(out, "utf8").trim().split("\n").length === 3)
+        answeredAt = performance.now();
+    }, 20);
+    const { code, stdout, stderr } = await batch.finished;
+    clearInterval(watch);
+    const endedAt = performance.now();
+    expect(code, stderr).toBe(0);
+    expect(stdout).toContain("3");
+    expect(stderr).toMatch(/3 rows are lost: .*does not answer within/);
+    expect(stderr).toMatch(/The books of earlier runs could not be checked/);
+    // Both in company of others on a slow machine.
+    expect(endedAt - answeredAt).toBeLessThan(7_000);
   });
 });
 

@@ -3,6 +3,7 @@ import type { BatchOptions, EarlierAttempt } from "../batch/types.js";
 import type { Runtime } from "../ports/runtime.js";
 import { openTelemetryFile } from "../telemetry/reader.js";
 import { type ReconcileReport, reconcileStore } from "../telemetry/reconcile.js";
+import { TelemetryFileError } from "../telemetry/store.js";
 import type { TelemetryStore } from "./client.js";
 import { plural } from "./format.js";
 
@@ -14,11 +15,20 @@ export function batchHooks(
   answersInOut = true,
 ): Pick<BatchOptions, "onReady" | "earlierAttempts"> {
   const said = onceEach(note);
+  let isAway = false;
+  const complain: Complain = (what, error) => {
+    isAway ||= error instanceof TelemetryFileError && error.isAway;
+    said(what, error);
+  };
   return {
-    onReady: ({ outPath }) => balanceBooks(store, answersInOut ? outPath : null, "earlier runs", runtime, note, said),
-    earlierAttempts: (batchId) => earlierAttempts(store, batchId, said),
+    onReady: ({ outPath }) =>
+      balanceBooks(store, answersInOut ? outPath : null, "earlier runs", runtime, note, complain),
+    // A server that answered nobody a moment ago would only be waited for once more.
+    earlierAttempts: (batchId) => (isAway ? NONE_KNOWN : earlierAttempts(store, batchId, complain)),
   };
 }
+
+const NONE_KNOWN: readonly EarlierAttempt[] = [];
 
 type Complain = (what: string, error: unknown) => void;
 

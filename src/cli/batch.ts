@@ -1,4 +1,4 @@
-import type { Command } from "commander";
+import { type Command, InvalidArgumentError } from "commander";
 import { createSystemRuntime } from "../backends/system.js";
 import type { BatchClient, BatchOptions, BatchProgress, BatchSummary } from "../batch/types.js";
 import type { Runtime } from "../ports/runtime.js";
@@ -106,6 +106,18 @@ export function batchScreen(terminal: Terminal, runtime: Pick<Runtime, "setTimer
   };
 }
 
+/** One process keeps hundreds of calls in flight: more processes than this are a slip, and would take the machine down. */
+export const MOST_WORKERS = 256;
+
+export function parseWorkers(text: string): number {
+  const workers = parseCount(text);
+  if (workers <= MOST_WORKERS) return workers;
+  const why = "each is a process with memory of its own, and keeps hundreds of calls in flight";
+  throw new InvalidArgumentError(
+    `At most ${MOST_WORKERS}: ${why}. About one per core is enough; --concurrency says how many calls.`,
+  );
+}
+
 function engineOptions(flags: RunFlags): Partial<BatchOptions> {
   const { ordered, skipBadLines, strictModel, retryFailed, giveUpAfter } = flags;
   return {
@@ -198,8 +210,8 @@ export function registerBatch(program: Command, context: CommandContext): void {
     .option("--concurrency <n>", "lines in flight (default: what the sources' limits allow, at most 256)", parseCount)
     .option(
       "--workers <n>",
-      "processes that share these lines in flight; needs limits in Redis (default 1)",
-      parseCount,
+      `processes that share these lines in flight, at most ${MOST_WORKERS}; needs limits in Redis (default 1)`,
+      parseWorkers,
     )
     .option("--strict-model", "refuse a line whose model no source has, instead of ignoring its model")
     .option("--scope <name>", "scope to use (default: the only one configured, else LLM)");

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { Command } from "commander";
 import type { SourceDocument } from "../documents/pages.js";
 import { parseCount, parsePath } from "./arguments.js";
-import { type RunFlags, runLines, withRunOptions } from "./batch.js";
+import { MOST_WORKERS, parseWorkers, type RunFlags, runLines, withRunOptions } from "./batch.js";
 import type { CommandContext } from "./context.js";
 import { CliError } from "./failure.js";
 import { plural } from "./format.js";
@@ -112,7 +112,11 @@ export function registerOcr(program: Command, context: CommandContext): void {
     .argument("<files...>", "pictures and PDFs")
     .option("--layout", "what stands where, with boxes; without it the text alone")
     .option("--concurrency <n>", "pages in flight (default: what the sources' limits allow, at most 256)", parseCount)
-    .option("--workers <n>", "processes that share these pages; needs limits in Redis (default 1)", parseCount)
+    .option(
+      "--workers <n>",
+      `processes that share these pages, at most ${MOST_WORKERS}; needs limits in Redis (default 1)`,
+      parseWorkers,
+    )
     .option("--scope <name>", "scope to use (default: the only one for OCR)");
   withRunOptions(command, ["-o, --out <folder>", "where results go; the same folder again resumes", parsePath])
     .addHelpText("after", EXAMPLES)

@@ -6,7 +6,7 @@ import { CONFIG_OPTION, ENV_OPTION, parseDurationMs, parsePath } from "./argumen
 import { CliError, EXIT } from "./failure.js";
 import { formatCost, formatCount, PRICE_REMEDY, plural } from "./format.js";
 import { unreadableText } from "./report.js";
-import { DB_OPTION, shownPlace, type TelemetryFlags, telemetryFile } from "./telemetry-file.js";
+import { DB_OPTION, shownPlace, TABLE_OPTION, type TelemetryFlags, telemetryFile } from "./telemetry-file.js";
 import { printable, processTerminal, type Style, styleOf, type Terminal } from "./terminal.js";
 
 interface ReconcileFlags extends TelemetryFlags {
@@ -32,7 +32,7 @@ export function registerReconcile(program: Command, terminal: Terminal = process
     .option(...DB_OPTION)
     .option(...CONFIG_OPTION)
     .option(...ENV_OPTION)
-    .option("--table <name>", "table of a database (default llm_calls)")
+    .option(...TABLE_OPTION)
     .option("--out <file>", "OUT file of a batch", parsePath)
     .addOption(
       new Option("--stale-after <time>", "when rows of a process on another host count as left behind")
@@ -60,6 +60,7 @@ async function reconcile(path: string, flags: ReconcileFlags): Promise<Reconcile
     return await reconcileStore({
       store: path,
       staleAfterMs: flags.staleAfter,
+      tableRequired: true,
       now: createSystemRuntime().wallNow(),
       ...(flags.out === undefined ? {} : { outPath: flags.out }),
       ...(flags.table === undefined ? {} : { table: flags.table }),

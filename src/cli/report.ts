@@ -14,7 +14,7 @@ import { CONFIG_OPTION, ENV_OPTION } from "./arguments.js";
 import { CliError } from "./failure.js";
 import { formatCost, formatCostCell, formatCount, formatDuration, PRICE_REMEDY, plural } from "./format.js";
 import { type Column, fitTable } from "./table.js";
-import { DB_OPTION, type TelemetryFlags, telemetryFile } from "./telemetry-file.js";
+import { DB_OPTION, TABLE_OPTION, type TelemetryFlags, telemetryFile } from "./telemetry-file.js";
 import { clip, columnsOf, printable, processTerminal, type Style, styleOf, type Terminal } from "./terminal.js";
 import { parseSinceMs } from "./time-range.js";
 
@@ -44,7 +44,7 @@ export function registerReport(program: Command, terminal: Terminal = processTer
     .option(...DB_OPTION)
     .option(...CONFIG_OPTION)
     .option(...ENV_OPTION)
-    .option("--table <name>", "table of a database (default llm_calls)")
+    .option(...TABLE_OPTION)
     .option("--since <when>", "only newer rows: a length of time (90s, 15m, 1h, 7d) or a date (2025-11-29)")
     .option("--session <id>", "only rows of this session; a batch tells its own at the end")
     .addOption(new Option("--by <group>", "one line per value").choices(REPORT_GROUPINGS))
@@ -72,6 +72,7 @@ async function readReport(path: string, flags: ReportFlags, sinceMs: number | un
   try {
     const file = openTelemetryFile(path, flags.table === undefined ? {} : { table: flags.table });
     try {
+      await file.requireTable();
       const builder = createReport(flags.by);
       const filter = {
         withoutTexts: true,

@@ -48,8 +48,17 @@ export function registerStatus(program: Command, context: CommandContext): void 
     .option("--json", "print JSON")
     .addHelpText("after", EXAMPLES)
     .action(async (scope: string | undefined, flags: StatusFlags) => {
-      context.exitCode = await status(scope ?? flags.scope, flags, context.terminal);
+      context.exitCode = await status(oneScope(scope, flags.scope), flags, context.terminal);
     });
+}
+
+/** The two ways to name it are one: two names would be two questions, of which one would get no answer. */
+function oneScope(argument: string | undefined, flag: string | undefined): string | undefined {
+  for (const given of [argument, flag]) {
+    if (given?.trim() === "") throw new CliError("The scope is empty. Name one, or leave it out for all of them.");
+  }
+  if (argument === undefined || flag === undefined || argument === flag) return argument ?? flag;
+  throw new CliError(`Two scopes are named, ${printable(argument)} and --scope ${printable(flag)}. Name one of them.`);
 }
 
 async function status(scope: string | undefined, flags: StatusFlags, terminal: Terminal): Promise<number> {

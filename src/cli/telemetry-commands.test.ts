@@ -5,7 +5,7 @@ import { Command } from "commander";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { JsonlRecorder } from "../telemetry/jsonl.js";
 import { SqliteRecorder } from "../telemetry/sqlite.js";
-import { openDatabase } from "../telemetry/sqlite-driver.js";
+import { findDriver, openDatabase } from "../telemetry/sqlite-driver.js";
 import { sampleOpen, sampleRecord } from "../testing/contracts/recorder.js";
 import { CliError } from "./failure.js";
 import { registerReconcile } from "./reconcile.js";
@@ -130,6 +130,49 @@ describe("a file that is no telemetry", () => {
   });
 });
 
+describe.skipIf(!findDriver().ok)("a database without the table", () => {
+  const ASKS = [["report"], ["reconcile"], ["trace", "a"], ["telemetry", "prune", "--older-than", "1d"]];
+
+  test.each(ASKS)("%s says that there is none, instead of empty books", async (...ask) => {
+    const empty = join(folder, "empty.db");
+    writeFileSync(empty, "");
+    const foreign = join(folder, "foreign.db");
+    const database = openDatabase(foreign, { readOnly: false });
+    database.exec("CREATE TABLE people (name TEXT)");
+    database.close();
+    const ours = join(folder, "ours.db");
+    const recorder = new SqliteRecorder(ours);
+    recorder.record(sampleRecord(1), false);
+    await recorder.close();
+    for (const [path, table] of [
+      [empty, undefined],
+      [foreign, undefined],
+      [ours, "nope"],
+    ] as const) {
+      const { text, error } = await run([...ask, "--db", path, ...(table === undefined ? [] : ["--table", table])]);
+      expect((error as CliError).exitCode).toBe(1);
+      expect(error?.message).toContain(
+        `${path} has no telemetry in a table ${table ?? "llm_calls"}. Give another --db`,
+      );
+      expect(text).toBe("");
+    }
+    expect(readFileSync(empty, "utf8")).toBe("");
+  });
+
+  test.each(ASKS)("%s takes the names that a recorder takes, and no other", async (...ask) => {
+    for (const table of ["", "a b", 'a"b', "1a", "a".repeat(49), "open_attempts", "a;DROP TABLE x"]) {
+      const { error } = await run([...ask, "--db", join(folder, "none.db"), "--table", table]);
+      expect(error?.message, table).toMatch(/A table's name has letters, digits and _/);
+      expect(() => new SqliteRecorder({ path: "x", table })).toThrow("is no table name");
+    }
+  });
+
+  test.each(ASKS)("%s refuses a table of JSONL, which has none", async (...ask) => {
+    const { error } = await run([...ask, "--db", store, "--table", "llm_calls"]);
+    expect(error?.message).toContain("is JSONL, which has no tables");
+  });
+});
+
 describe("money nobody knows", () => {
   test("is unknown, never 0, with the remedy once", async () => {
     const path = await storeWith(sampleRecord(1, { costNanos: null }));
@@ -227,6 +270,13 @@ describe("reconcile", () => {
 });
 
 describe("trace", () => {
+  test("refuses an empty id: all rows without a session would be found by it", async () => {
+    for (const id of ["", "  "]) {
+      const { error } = await run(["trace", id, "--db", store]);
+      expect(error?.message).toContain("It is empty. Ids stand in replies");
+    }
+  });
+
   test("shows attempts in order, with what failed, without control characters", async () => {
     const { text, error } = await run(["trace", "b", "--db", store]);
     expect(error).toBeNull();

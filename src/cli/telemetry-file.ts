@@ -1,7 +1,9 @@
+import { InvalidArgumentError } from "commander";
 import type { Env } from "../config/env.js";
 import { PROCESS_FIELDS, type TelemetryBackend } from "../config/schema-process.js";
 import { isPostgresDsn, shownDsn } from "../domain/postgres-dsn.js";
 import { ConfigError } from "../errors.js";
+import { isTableName, TABLE_NAME_RULE } from "../telemetry/table-name.js";
 import { parsePath } from "./arguments.js";
 import { type ConfigFlags, openConfiguration } from "./configuration.js";
 
@@ -16,6 +18,16 @@ export const DB_OPTION = [
   "SQLite or JSONL file with telemetry, or the address of a PostgreSQL database (default: the one that is configured, else ./polygateway.db)",
   parsePath,
 ] as const;
+
+function parseTable(text: string): string {
+  if (isTableName(text, { schema: true })) return text;
+  throw new InvalidArgumentError(
+    `A table's name has ${TABLE_NAME_RULE}; in PostgreSQL its schema may stand before it.`,
+  );
+}
+
+/** What no recorder would write into is nothing to read, nor to make. */
+export const TABLE_OPTION = ["--table <name>", "table of a database (default llm_calls)", parseTable] as const;
 
 /**
  * The file, or address of a PostgreSQL database, that `chat` and `batch` write to by the same configuration; of several

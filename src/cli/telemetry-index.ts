@@ -7,7 +7,7 @@ import { indexTelemetry } from "../telemetry/sqlite-indexes.js";
 import { TelemetryFileError } from "../telemetry/store.js";
 import { CONFIG_OPTION, ENV_OPTION } from "./arguments.js";
 import { CliError } from "./failure.js";
-import { DB_OPTION, shownPlace, type TelemetryFlags, telemetryFile } from "./telemetry-file.js";
+import { DB_OPTION, shownPlace, TABLE_OPTION, type TelemetryFlags, telemetryFile } from "./telemetry-file.js";
 import type { Terminal } from "./terminal.js";
 
 interface IndexFlags extends TelemetryFlags {
@@ -38,7 +38,7 @@ export function registerTelemetryIndex(telemetry: Command, terminal: Terminal): 
     .option(DB_OPTION[0], DB_OPTION[1].replace("SQLite or JSONL", "SQLite"), DB_OPTION[2])
     .option(...CONFIG_OPTION)
     .option(...ENV_OPTION)
-    .option("--table <name>", "table of the database (default llm_calls)")
+    .option(...TABLE_OPTION)
     .option("--json", "print JSON")
     .addHelpText("after", EXAMPLES)
     .action(async (columns: IndexColumn[], flags: IndexFlags) => {

@@ -8,7 +8,7 @@ import { TelemetryFileError } from "../telemetry/store.js";
 import { CONFIG_OPTION, ENV_OPTION, parseDurationMs, parsePath } from "./arguments.js";
 import { CliError } from "./failure.js";
 import { plural } from "./format.js";
-import { DB_OPTION, shownPlace, type TelemetryFlags, telemetryFile } from "./telemetry-file.js";
+import { DB_OPTION, shownPlace, TABLE_OPTION, type TelemetryFlags, telemetryFile } from "./telemetry-file.js";
 import { registerTelemetryIndex } from "./telemetry-index.js";
 import { processTerminal, type Terminal } from "./terminal.js";
 
@@ -42,7 +42,7 @@ export function registerTelemetry(program: Command, terminal: Terminal = process
     .option(DB_OPTION[0], DB_OPTION[1].replace("SQLite or JSONL", "SQLite"), DB_OPTION[2])
     .option(...CONFIG_OPTION)
     .option(...ENV_OPTION)
-    .option("--table <name>", "table of the database (default llm_calls)")
+    .option(...TABLE_OPTION)
     .option("--dry-run", "only count")
     .option("--json", "print JSON")
     .addHelpText("after", EXAMPLES)
@@ -101,7 +101,7 @@ function registerMigrate(telemetry: Command, terminal: Terminal): void {
     .option("--db <address>", "address of the database (default: the one that is configured)", parsePath)
     .option(...CONFIG_OPTION)
     .option(...ENV_OPTION)
-    .option("--table <name>", "table of the database (default llm_calls)")
+    .option(...TABLE_OPTION)
     .option("--json", "print JSON")
     .addHelpText("after", MIGRATE_EXAMPLES)
     .action(async (flags: MigrateFlags) => {

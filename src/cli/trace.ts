@@ -1,4 +1,4 @@
-import type { Command } from "commander";
+import { type Command, InvalidArgumentError } from "commander";
 import { openTelemetryFile } from "../telemetry/reader.js";
 import { TelemetryFileError } from "../telemetry/store.js";
 import { type Trace, type TracedCall, traceOf, walkCalls } from "../telemetry/trace.js";
@@ -8,7 +8,7 @@ import { CliError } from "./failure.js";
 import { formatDuration, formatMoney, plural } from "./format.js";
 import { unreadableText } from "./report.js";
 import { reasonWords } from "./status-words.js";
-import { DB_OPTION, type TelemetryFlags, telemetryFile } from "./telemetry-file.js";
+import { DB_OPTION, TABLE_OPTION, type TelemetryFlags, telemetryFile } from "./telemetry-file.js";
 import { clip, columnsOf, printable, processTerminal, type Style, styleOf, type Terminal } from "./terminal.js";
 
 interface TraceFlags extends TelemetryFlags {
@@ -39,11 +39,11 @@ export function registerTrace(program: Command, terminal: Terminal = processTerm
     .command("trace")
     .summary("show what happened in a session or a call, attempt by attempt")
     .description("Shows what happened in a session or a call, attempt by attempt: outcome, source, times and route.")
-    .argument("<id>", "a session id, request id, call id, or the parent id that the caller gave")
+    .argument("<id>", "a session id, request id, call id, or the parent id that the caller gave", parseId)
     .option(...DB_OPTION)
     .option(...CONFIG_OPTION)
     .option(...ENV_OPTION)
-    .option("--table <name>", "table of a database (default llm_calls)")
+    .option(...TABLE_OPTION)
     .option("--json", "print JSON")
     .addHelpText("after", EXAMPLES)
     .action(async (id: string, flags: TraceFlags) => {
@@ -55,10 +55,17 @@ export function registerTrace(program: Command, terminal: Terminal = processTerm
     });
 }
 
+/** Empty is mostly a variable of a script that is not set; rows without a session or parent are not what is looked for. */
+function parseId(text: string): string {
+  if (text.trim() !== "") return text;
+  throw new InvalidArgumentError("It is empty. Ids stand in replies (requestId, callId) and in rows.");
+}
+
 async function readTrace(id: string, path: string, { table }: TraceFlags): Promise<Trace> {
   try {
     const file = openTelemetryFile(path, table === undefined ? {} : { table });
     try {
+      await file.requireTable();
       const trace = await traceOf(file, id);
       if (trace !== null) return trace;
       throw new CliError(

@@ -1,4 +1,4 @@
-import { ConfigError } from "../errors.js";
+import { ConfigError, type ConfigProblem } from "../errors.js";
 import type { Field } from "./field.js";
 import { codeLabels, type Labels } from "./labels.js";
 import { type OptionReader, optionReader } from "./reader.js";
@@ -49,13 +49,15 @@ const LEASE_TTL: Field<number> = {
 export interface GovernorKind {
   /** `RedisGovernor`: begins every key in a problem. */
   readonly title: string;
-  /** Options of its own, judged elsewhere. */
   readonly ownOptions: readonly string[];
+  /** What is wrong with its own options; those of a scope are judged here. */
+  readonly ownProblems: (given: Readonly<Record<string, unknown>>) => readonly ConfigProblem[];
   readonly sourcesRequired: boolean;
 }
 
 /** Throws ConfigError with every problem at once. From JavaScript anything may come. */
-export function checkGovernorOptions(options: unknown, { title, ownOptions, sourcesRequired }: GovernorKind): void {
+export function checkGovernorOptions(options: unknown, kind: GovernorKind): void {
+  const { title, ownOptions, ownProblems, sourcesRequired } = kind;
   const given: Record<string, unknown> = isPlainObject(options) ? options : {};
   const reader = optionReader(titled(codeLabels(given), title));
   reader.refuseUnknown(given, [...SCOPE_OPTIONS, ...ownOptions, ...OF_CALLS], "");
@@ -67,7 +69,8 @@ export function checkGovernorOptions(options: unknown, { title, ownOptions, sour
   reader.field("selector", SCOPE_FIELDS.selector, given.selector);
   reader.field("leaseTtlMs", LEASE_TTL, given.leaseTtlMs);
   checkPrices(reader, given.prices);
-  if (reader.problems.length > 0) throw new ConfigError(reader.problems);
+  const problems = [...reader.problems, ...ownProblems(given)];
+  if (problems.length > 0) throw new ConfigError(problems);
 }
 
 function checkSources(reader: OptionReader, given: unknown): void {

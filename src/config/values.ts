@@ -1,3 +1,4 @@
+import { givenKind } from "../domain/given-value.js";
 import { dsnProblem, isPostgresDsn, shownDsn } from "../domain/postgres-dsn.js";
 import { REDIS_URL_FORM, readRedisUrl } from "../domain/redis-address.js";
 import { hideValues, maskSecret, Secret } from "../domain/secret.js";
@@ -270,10 +271,7 @@ export function quoted(field: Field, value: unknown): string {
 }
 
 function showOther(value: unknown): string {
-  if (value === null || typeof value === "number" || typeof value === "boolean") return String(value);
-  if (value instanceof RegExp) return printable(String(value));
-  if (Array.isArray(value)) return "(a list)";
-  return typeof value === "object" ? "(an object)" : `(a ${typeof value})`;
+  return value instanceof RegExp ? printable(String(value)) : givenKind(value);
 }
 
 /** Hides `user:password@` and the query of anything address-like, even when it can't be parsed. */

@@ -23,8 +23,13 @@ describe("addresses of PostgreSQL", () => {
     ["postgres://u:p@h:99999/d", "names a port above 65535"],
     ["postgresql+asyncpg://u:p@h:65536", "names a port above 65535"],
     ["postgres://u:p#w@h:99999/d", "is no address"],
+    ["postgres://u:%ZZhunter2@h/d", "has a % in its password that begins no escape"],
+    ["postgres://u:hunter2%E9@h/d", "has a % in its password"],
+    ["postgresql+asyncpg://u%:p@h/d", "has a % in its user"],
+    ["postgres://u:p@h/100%", "has a % in its database"],
   ])("%s is none", (dsn, problem) => {
     expect(dsnProblem(dsn)).toContain(problem);
+    expect(dsnProblem(dsn)).not.toContain("hunter2");
   });
 
   test("what asyncpg says of TLS is said as pg takes it", () => {

@@ -1,3 +1,5 @@
+import { isDecodable, unescaped } from "./percent-escapes.js";
+
 /** `postgres://`, `postgresql://`, and SQLAlchemy's forms that name a driver. */
 const SCHEME = /^postgres(?:ql)?(?:\+[a-z0-9_]+)?:\/\//i;
 
@@ -11,9 +13,16 @@ export function dsnProblem(dsn: unknown): string | null {
   if (typeof dsn !== "string" || dsn.trim() === "") return "is empty";
   if (!isPostgresDsn(dsn)) return "does not begin with postgres:// or postgresql://";
   const normal = normalDsn(dsn);
-  if (URL.canParse(normal)) return null;
+  if (URL.canParse(normal)) return escapeProblem(normal);
   if (hasHighPort(normal)) return `names a port above ${HIGHEST_PORT}`;
   return `is no address: a port is a number up to ${HIGHEST_PORT}, and special characters in a password are written as %40 and so on`;
+}
+
+/** The driver would take such a % for itself, or fail with words of its own. */
+function escapeProblem(normal: string): string | null {
+  const { username, password, pathname } = new URL(normal);
+  const part = Object.entries({ user: username, password, database: pathname }).find(([, text]) => !isDecodable(text));
+  return part === undefined ? null : `has a % in its ${part[0]} that begins no escape: % itself is written as %25`;
 }
 
 const HIGHEST_PORT = 65_535;
@@ -33,6 +42,16 @@ export function normalDsn(dsn: string): string {
     .replace(/([?&])ssl=(?=[a-z-]*(?:require|verify|prefer|disable))/, "$1sslmode=");
 }
 
+/**
+ * As the driver is given it. It takes these three modes of TLS for verify-full, and says so on stderr in many lines; given
+ * verify-full it says nothing.
+ */
+export function driverDsn(dsn: string): string {
+  const normal = normalDsn(dsn);
+  if (/[?&]uselibpqcompat=/.test(normal)) return normal;
+  return normal.replace(/([?&]sslmode=)(?:prefer|require|verify-ca)(?=[&#]|$)/, "$1verify-full");
+}
+
 /** How the database is named to people: never its password, nor the parameters, which may hold one. */
 export function shownDsn(dsn: string): string {
   const normal = normalDsn(dsn);
@@ -49,7 +68,7 @@ export function dsnSecrets(dsn: string): ReadonlySet<string> {
   if (URL.canParse(normalDsn(dsn))) {
     const { password, searchParams } = new URL(normalDsn(dsn));
     for (const secret of [password, searchParams.get("password") ?? "", searchParams.get("sslpassword") ?? ""]) {
-      secrets.add(secret).add(decoded(secret));
+      secrets.add(secret).add(unescaped(secret));
     }
   }
   secrets.delete("");
@@ -61,12 +80,4 @@ export function dsnHider(dsn: string): (text: string) => string {
   const secrets = [dsn, normalDsn(dsn), ...dsnSecrets(dsn)];
   const hidden = secrets.filter((secret) => secret.length >= SHORTEST_HIDDEN).sort((a, b) => b.length - a.length);
   return (text) => hidden.reduce((left, secret) => left.replaceAll(secret, "…"), text);
-}
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
 }

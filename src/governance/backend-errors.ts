@@ -1,19 +1,29 @@
 import { isLastingFailure } from "../domain/lasting-failure.js";
 import { isPromiseLike } from "../domain/promise-like.js";
-import { GovernanceBackendError, SourceNotConfiguredError } from "../errors.js";
+import { GovernanceBackendError, RequestRejectedError, SourceNotConfiguredError } from "../errors.js";
+
+/**
+ * The governor is well and refuses what it was asked: an unknown source name, or something that it can't take. Asked one by
+ * one, only what is to blame fails.
+ */
+export function isOfContent(error: unknown): error is SourceNotConfiguredError | RequestRejectedError {
+  return SourceNotConfiguredError.isInstance(error) || RequestRejectedError.isInstance(error);
+}
 
 /**
  * How a failure of the governor reaches a caller: an unknown source name as itself (a wrong configuration must reach a
- * human), everything else as GovernanceBackendError with the diagnosis in its message.
+ * human), what it can't take of the request as a rejection, everything else as GovernanceBackendError with the diagnosis in
+ * its message.
  */
 export function admissionError(
   step: string,
   error: unknown,
   scope: string,
   sourceName?: string,
-): SourceNotConfiguredError | GovernanceBackendError {
+): SourceNotConfiguredError | RequestRejectedError | GovernanceBackendError {
   if (SourceNotConfiguredError.isInstance(error)) return error;
   // A new one for each caller: they fill in their own operation.
+  if (RequestRejectedError.isInstance(error)) return new RequestRejectedError(error.message, { cause: error.cause });
   const isOwn = GovernanceBackendError.isInstance(error);
   return new GovernanceBackendError(isOwn ? error.message : `governor ${step} failed: ${textOf(error)}`, {
     scope,

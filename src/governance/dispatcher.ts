@@ -14,7 +14,7 @@ import {
 import { admissionError, askGovernor } from "./backend-errors.js";
 import { batchOf, createDesk, type Desk, type DispatcherOptions, leave, releaseIfHeld, warnOf } from "./desk.js";
 import { Evacuation } from "./evacuation.js";
-import { finishCalls } from "./finishing.js";
+import { finishCalls, tellLeft } from "./finishing.js";
 import { createHintTimer, type HintTimer } from "./hint-timer.js";
 import { createLandings } from "./landings.js";
 import { countLostLeases } from "./lost-leases.js";
@@ -75,7 +75,8 @@ export class Dispatcher {
 
   /**
    * Asks for a permit. Answers at once when the governor does; else waits in the queue. Gives a grant, or the refusal
-   * after which `entry.staysAfter` said no; throws or rejects with GovernanceBackendError or SourceNotConfiguredError.
+   * after which `entry.staysAfter` said no; throws or rejects with GovernanceBackendError, SourceNotConfiguredError, or
+   * RequestRejectedError where the governor can't take this want.
    */
   admit(entry: QueueEntry): Answer | Promise<Answer> {
     const { queue, waiters, refusal } = this.#desk;
@@ -184,6 +185,8 @@ export class Dispatcher {
   }
 
   close(): void {
+    // Once: who was finished has told it.
+    if (!this.#closed && this.#desk.refusal === null) tellLeft(this.#desk);
     this.#closed = true;
     this.#unsubscribe();
     this.#hint.stop();
@@ -233,8 +236,8 @@ export class Dispatcher {
     const wants = again ?? nextToAsk(queue, this.#isAsynchronous ? MAX_WANTS : LOOK_AHEAD);
     const taken = again === null ? takeForTick(accounts, wants.length > 0, retry.isPending()) : NO_ACCOUNTS;
     if (wants.length === 0 && taken === NO_ACCOUNTS) return false;
-    // Accounts that failed once never ride with a want again.
-    if (accounts.isolating && taken !== NO_ACCOUNTS) this.#tick(taken, NONE);
+    // Accounts that failed once never ride with a want again; nor do others while it is to be seen whether permits can be had.
+    if ((accounts.isolating || retry.isOutage()) && taken !== NO_ACCOUNTS) this.#tick(taken, NONE);
     else this.#tick(taken, wants);
     return true;
   }
@@ -275,7 +278,7 @@ export class Dispatcher {
   /** `sentMs`: when the tick left; null when it was answered in the same turn. */
   #tickAnswered(reply: TickReply, accounts: TakenAccounts, wants: readonly QueueEntry[], sentMs: number | null): void {
     const desk = this.#desk;
-    desk.retry.succeeded();
+    desk.retry.succeeded(wants.length > 0 ? "wants" : "accounts");
     if (sentMs !== null) this.#storeCheck.answered(sentMs);
     if (accounts !== NO_ACCOUNTS) this.#leasesLost += countLostLeases(desk, reply, accounts, sentMs);
     if (wants.length === 0) return;

@@ -10,7 +10,7 @@ export interface LiveLeases {
   /** It is held, and its time is not over. */
   isGood(leaseId: LeaseId, nowMs: number): boolean;
   count(): number;
-  /** Resolves once none is held. */
+  /** Resolves once none is good: given back, or over because no renewal got through. */
   whenNone(): Promise<void>;
   stop(): void;
 }
@@ -27,6 +27,7 @@ export function createLiveLeases(
   const waiting: (() => void)[] = [];
   let newestTtlMs = leaseTtlMs;
   let cancelTimer: CancelTimer | null = null;
+  let cancelOver: CancelTimer | null = null;
 
   function schedule(): void {
     if (!renewal || cancelTimer !== null) return;
@@ -43,6 +44,23 @@ export function createLiveLeases(
     cancelTimer = null;
   }
 
+  /** Longest time that one of them is still good for. */
+  function leftMs(): number {
+    let latestMs = Number.NEGATIVE_INFINITY;
+    for (const untilMs of held.values()) latestMs = Math.max(latestMs, untilMs);
+    return latestMs - runtime.now();
+  }
+
+  function tellWaiting(): void {
+    cancelOver?.();
+    cancelOver = null;
+    if (waiting.length === 0) return;
+    const goodForMs = leftMs();
+    // Renewed meanwhile, it is looked at again.
+    if (goodForMs > 0) cancelOver = runtime.setTimer(goodForMs, tellWaiting);
+    else for (const resolve of waiting.splice(0)) resolve();
+  }
+
   return {
     add(leaseId, fromMs, ttlMs) {
       newestTtlMs = ttlMs;
@@ -54,7 +72,7 @@ export function createLiveLeases(
       held.delete(leaseId);
       if (held.size === 0) {
         stop();
-        for (const resolve of waiting.splice(0)) resolve();
+        tellWaiting();
       }
       return untilMs;
     },
@@ -63,7 +81,11 @@ export function createLiveLeases(
     },
     isGood: (leaseId, nowMs) => (held.get(leaseId) ?? Number.NEGATIVE_INFINITY) > nowMs,
     count: () => held.size,
-    whenNone: () => (held.size === 0 ? Promise.resolve() : new Promise((resolve) => waiting.push(resolve))),
+    whenNone: () =>
+      new Promise((resolve) => {
+        waiting.push(resolve);
+        tellWaiting();
+      }),
     stop,
   };
 }

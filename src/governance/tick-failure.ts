@@ -1,8 +1,7 @@
 import { countOf } from "../domain/count-of.js";
 import { isLastingFailure } from "../domain/lasting-failure.js";
-import { SourceNotConfiguredError } from "../errors.js";
 import { accountCount, giveBack, type TakenAccounts } from "./accounting-queue.js";
-import { admissionError } from "./backend-errors.js";
+import { admissionError, isOfContent } from "./backend-errors.js";
 import { type Desk, releaseIfHeld, warnOf } from "./desk.js";
 import { allEntries, dequeue, pause, type QueueEntry } from "./want-queue.js";
 
@@ -18,13 +17,13 @@ export function tickFailed(
   mayHaveRun: boolean,
 ): void {
   const hasAccounts = accountCount(accounts) > 0;
-  if (hasAccounts) accountsFailed(desk, error, accounts);
-  const isMisconfigured = SourceNotConfiguredError.isInstance(error);
-  const isOutage = mayHaveRun && !isMisconfigured;
+  const isContent = isOfContent(error);
+  if (hasAccounts) accountsFailed(desk, error, accounts, isContent && wants.length > 0);
+  const isOutage = mayHaveRun && !isContent;
   // What is refused for good was not done.
   if (isOutage && !isLastingFailure(error)) for (const entry of wants) desk.mayHold.add(entry);
   if (wants.length > 0 && hasAccounts) desk.askAgain.push(wants);
-  else if (wants.length > 1 && isMisconfigured) desk.askAgain.push(...wants.map((entry) => [entry]));
+  else if (wants.length > 1 && isContent) desk.askAgain.push(...wants.map((entry) => [entry]));
   else wantsFailed(desk, error, wants, isOutage);
 }
 
@@ -40,7 +39,8 @@ export function nextAgain(desk: Desk): readonly QueueEntry[] | null {
   return null;
 }
 
-function accountsFailed(desk: Desk, error: unknown, accounts: TakenAccounts): void {
+/** `maybeBlameless`: what was asked with them may be to blame, so they are told by themselves at once. */
+function accountsFailed(desk: Desk, error: unknown, accounts: TakenAccounts, maybeBlameless: boolean): void {
   const { runtime, leaseTtlMs } = desk.options;
   const dropped = giveBack(desk.accounts, accounts, runtime.now(), leaseTtlMs);
   if (dropped > 0) {
@@ -48,7 +48,7 @@ function accountsFailed(desk: Desk, error: unknown, accounts: TakenAccounts): vo
     warnOf(desk, "accounting_dropped", `${text} (${countOf(dropped, "entry", "entries")})`);
   }
   desk.accounts.isolating = true;
-  desk.retry.later(error);
+  if (!maybeBlameless) desk.retry.later(error, "accounts");
 }
 
 export function wantsFailed(desk: Desk, error: unknown, wants: readonly QueueEntry[], isOutage: boolean): void {
@@ -63,11 +63,11 @@ function wantFailed(desk: Desk, entry: QueueEntry, error: unknown): void {
   const sourceName = second === undefined ? first : undefined;
   const failure = admissionError("tick", error, options.governor.scope, sourceName);
   const isAsking = waiters.isAsking(entry);
-  const mayWait = isAsking && !SourceNotConfiguredError.isInstance(failure) && !isLastingFailure(failure);
+  const mayWait = isAsking && !isOfContent(failure) && !isLastingFailure(failure);
   const nowMs = options.runtime.now();
   if (mayWait && waiters.hasGrace(entry, nowMs)) {
     pause(queue, entry, nowMs);
-    desk.retry.later(error);
+    desk.retry.later(error, "wants");
     return;
   }
   dequeue(queue, entry);

@@ -6,7 +6,8 @@ export type * from "../domain/tick.js";
  * The one place where admission is decided and booked (ADR "one Governor port"). One call is one atomic step:
  * settles, verdicts and renewals first, then the wants in order. A refused want changes nothing.
  *
- * Errors: an unknown source name throws SourceNotConfiguredError; everything else that fails is a backend failure.
+ * Errors: an unknown source name throws SourceNotConfiguredError, a batch of which something can't be taken although the
+ * store is well RequestRejectedError; each is then asked by itself. Everything else that fails is a backend failure.
  */
 export interface Governor {
   readonly scope: string;

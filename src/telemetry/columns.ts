@@ -1,3 +1,4 @@
+import { givenValue } from "../domain/given-value.js";
 import type { CallRecord, OpenAttempt } from "../domain/record.js";
 import type { TableLayout } from "./table-layout.js";
 import { cleanText, limitText } from "./text.js";
@@ -112,14 +113,29 @@ function milliseconds(value: number | null | undefined): ColumnValue {
   return Math.round(value * 1000) / 1000;
 }
 
+function money(nanos: bigint | null | undefined): ColumnValue {
+  const cost = nanos === null || nanos === undefined ? Number.NaN : nanosToNumber(nanos);
+  return Number.isFinite(cost) ? cost : null;
+}
+
 /** A text that the renderer has made safe (capture.ts): looking through a long one a second time costs as much. */
 function rendered(value: string | null | undefined): ColumnValue {
   return value ?? null;
 }
 
+/** What is neither text nor number would take the rows beside it along: its row alone is lost. */
+function storable(values: ColumnValue[], columns: readonly Column[]): ColumnValue[] {
+  for (let at = 0; at < values.length; at += 1) {
+    const value: unknown = values[at];
+    if (typeof value === "string" || typeof value === "number" || value === null) continue;
+    throw new TypeError(`${columns[at]?.name} is ${givenValue(value)}, which is neither a text nor a number`);
+  }
+  return values;
+}
+
 /** The values of one rendered record in the order of CALL_COLUMNS, safe for any store. */
 export function callValues(record: CallRecord): ColumnValue[] {
-  return [
+  const values = [
     text(record.callId),
     rendered(record.sessionId),
     rendered(record.parentCallId),
@@ -136,7 +152,7 @@ export function callValues(record: CallRecord): ColumnValue[] {
     text(record.usageSource),
     milliseconds(record.latencyMs),
     milliseconds(record.ttftMs),
-    record.costNanos === null ? null : nanosToNumber(record.costNanos),
+    money(record.costNanos),
     rendered(record.error),
     integer(record.cachedPromptTokens),
     rendered(record.modelReported),
@@ -152,11 +168,12 @@ export function callValues(record: CallRecord): ColumnValue[] {
     rendered(record.route),
     record.final ? 1 : 0,
   ];
+  return storable(values, CALL_COLUMNS);
 }
 
 /** The values of one journal row in the order of OPEN_COLUMNS. */
 export function openValues(entry: OpenAttempt): ColumnValue[] {
-  return [
+  const values = [
     text(entry.callId),
     text(entry.requestId),
     text(entry.scope),
@@ -167,6 +184,7 @@ export function openValues(entry: OpenAttempt): ColumnValue[] {
     text(entry.sessionId),
     text(entry.parentCallId),
   ];
+  return storable(values, OPEN_COLUMNS);
 }
 
 const MAX_DATE_MS = 8.64e15;

@@ -42,6 +42,7 @@ export function openJsonlFile(path: string): TelemetryFile {
     kind: "jsonl",
     path,
     rows,
+    requireTable: async () => {},
     openAttempts,
     // A record line closes its journal line by itself.
     repair: async ({ rows: added }: StoreRepair) => appendSynced(path, added.map(rowLine).join("")),

@@ -1,13 +1,14 @@
 import { type FileHandle, open as openFile } from "node:fs/promises";
 import { resolve as resolvePath } from "node:path";
 import { noOptions, unknownOptions } from "../domain/option-names.js";
+import { countProblems, pathProblems } from "../domain/option-values.js";
 import type { CallRecord, OpenAttempt } from "../domain/record.js";
 import { ConfigError } from "../errors.js";
 import type { RecorderStats } from "../ports/recorder.js";
 import { type RecordRenderer, renderSafely } from "./capture.js";
 import { openLine, recordLine } from "./json-lines.js";
 import type { LateRecorder, RecorderProblem } from "./late-recorder.js";
-import { type QueueEntry, RowQueue } from "./row-queue.js";
+import { DEFAULT_QUEUE_SIZE, MAX_QUEUE_SIZE, type QueueEntry, RowQueue } from "./row-queue.js";
 import { createTroubles, ROWS_KEPT, type Troubles } from "./troubles.js";
 
 export interface JsonlRecorderOptions {
@@ -17,7 +18,6 @@ export interface JsonlRecorderOptions {
   readonly queueSize?: number;
 }
 
-const DEFAULT_QUEUE_SIZE = 10_000;
 const MAX_BATCH = 1_000;
 /** After a failed write this many new entries come before the next try, unless somebody waits. */
 const RETRY_AFTER_ENTRIES = 64;
@@ -47,10 +47,14 @@ export class JsonlRecorder implements LateRecorder {
   constructor(options: string | JsonlRecorderOptions) {
     const given = typeof options === "string" ? { path: options } : options;
     const none = noOptions("JsonlRecorder", given);
-    const problems = none === null ? unknownOptions("JsonlRecorder", given, ["path", "queueSize"]) : [none];
-    if (problems.length > 0) throw new ConfigError(problems);
+    if (none !== null) throw new ConfigError([none]);
     const { path, queueSize = DEFAULT_QUEUE_SIZE } = given;
-    assertOptions(path, queueSize);
+    const problems = [
+      ...unknownOptions("JsonlRecorder", given, ["path", "queueSize"]),
+      ...pathProblems("JsonlRecorder.path", path, "calls.jsonl"),
+      ...countProblems("JsonlRecorder.queueSize", queueSize, MAX_QUEUE_SIZE),
+    ];
+    if (problems.length > 0) throw new ConfigError(problems);
     this.path = resolvePath(path);
     this.#troubles = createTroubles("JSONL_TELEMETRY", this.path);
     this.#queue = new RowQueue(queueSize, (entry, reason) => this.#troubles.lose(entry, reason));
@@ -208,17 +212,6 @@ export class JsonlRecorder implements LateRecorder {
   #confirm(entry: QueueEntry): void {
     if (entry.kind === "record") this.#written += 1;
     entry.commit?.resolve();
-  }
-}
-
-function assertOptions(path: string, queueSize: number): void {
-  if (typeof path !== "string" || path.trim() === "") {
-    const remedy = 'Give one, for example "calls.jsonl"';
-    throw new ConfigError([{ key: "JsonlRecorder.path", value: String(path), problem: "is no file path", remedy }]);
-  }
-  if (!Number.isInteger(queueSize) || queueSize < 1) {
-    const problem = { key: "JsonlRecorder.queueSize", value: String(queueSize), problem: "is out of range" };
-    throw new ConfigError([{ ...problem, remedy: "Use a whole number from 1" }]);
   }
 }
 

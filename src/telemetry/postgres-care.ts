@@ -1,8 +1,8 @@
 import { CALL_COLUMNS, isoTime, OPEN_TABLE } from "./columns.js";
 import type { Query } from "./postgres-database.js";
 import { HopelessError, PoolError } from "./postgres-errors.js";
-import { BUILD_TIMEOUT_MS, buildIndexes, indexNamesOf, noTelemetry } from "./postgres-indexes.js";
-import { openDatabaseOf, timeColumn } from "./postgres-store.js";
+import { BUILD_TIMEOUT_MS, buildIndexes, indexNamesOf } from "./postgres-indexes.js";
+import { type OpenedDatabase, openDatabaseOf, requireCalls, timeColumn } from "./postgres-store.js";
 import {
   baseIndexes,
   columnsOf,
@@ -13,6 +13,7 @@ import {
   type TableNames,
 } from "./postgres-tables.js";
 import type { PruneOptions, PruneResult } from "./prune.js";
+import { TelemetryFileError } from "./store.js";
 
 /** A transaction of this many rows is done in some milliseconds. */
 const PAGE_ROWS = 2_000;
@@ -26,10 +27,8 @@ export async function prunePostgres(dsn: string, options: PruneOptions): Promise
   const { calls } = opened.names;
   try {
     return await opened.run(async (query) => {
-      const columns = await columnsOf(query, calls);
-      if (!columns.has("call_id") || timeColumn(columns) === null) {
-        throw noTelemetry(opened);
-      }
+      const columns = await requireCalls(opened, query);
+      if (timeColumn(columns) === null) throw noTimes(opened);
       const old = `created_at < $1::${columns.get("created_at")}`;
       const before = isoTime(options.beforeMs) ?? "-infinity";
       const counted = await query(`SELECT count(*) AS rows, count(*) FILTER (WHERE ${old}) AS old FROM ${calls}`, [
@@ -42,6 +41,11 @@ export async function prunePostgres(dsn: string, options: PruneOptions): Promise
   } finally {
     await opened.database.close();
   }
+}
+
+function noTimes({ database, names }: OpenedDatabase): TelemetryFileError {
+  const problem = `can't say how old the rows of ${names.table} are: created_at is no time there`;
+  return new TelemetryFileError(database.shown, problem, "Delete them by hand", `${database.shown} ${problem}`);
 }
 
 async function deletePages(query: Query, calls: string, old: string, before: string): Promise<number> {

@@ -1,7 +1,8 @@
 import { createRequire } from "node:module";
 import { startTimer } from "../backends/system.js";
-import { dsnHider, normalDsn, shownDsn } from "../domain/postgres-dsn.js";
+import { driverDsn, dsnHider, shownDsn } from "../domain/postgres-dsn.js";
 import { isConnectionFault, LateError, PoolError, textOf } from "./postgres-errors.js";
+import { type ClientClass, withPasswordFile } from "./postgres-password.js";
 import { watchedSockets } from "./postgres-socket.js";
 
 /** What is used of a client of the package `pg`. */
@@ -42,9 +43,10 @@ const listening = new WeakSet<object>();
 const watched = new WeakSet<object>();
 
 /** The package, loaded at the first use. Throws PoolError with the command that installs it. */
-function loadPg(): { Pool: new (config: object) => OwnPool; Client: new (config: object) => unknown } {
+function loadPg(): { Pool: new (config: object) => OwnPool; Client: ClientClass } {
   try {
-    return require("pg");
+    const { Pool, Client } = require("pg");
+    return { Pool, Client: withPasswordFile(Client, require.resolve("pg")) };
   } catch (error) {
     const missing = (error as NodeJS.ErrnoException).code === "MODULE_NOT_FOUND";
     const reason = missing ? "the package pg is not installed" : `the package pg can't be loaded: ${textOf(error)}`;
@@ -143,7 +145,7 @@ export class PostgresDatabase {
     const { Pool, Client } = loadPg();
     const config = {
       application_name: "polygateway",
-      connectionString: normalDsn(this.#place.dsn ?? ""),
+      connectionString: driverDsn(this.#place.dsn ?? ""),
       connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
       idleTimeoutMillis: IDLE_TIMEOUT_MS,
       max: POOL_SIZE,
@@ -154,7 +156,7 @@ export class PostgresDatabase {
     try {
       // Connects to nothing, but reads the address and the files it names, which the pool does too late.
       new Client(config);
-      return new Pool({ ...config, stream: this.#sockets.open });
+      return new Pool({ ...config, Client, stream: this.#sockets.open });
     } catch (error) {
       throw new PoolError(`no connection can be made of the address: ${this.explain(error)}`);
     }

@@ -1,7 +1,7 @@
 import { type ColumnIndex, type IndexOptions, type IndexResult, indexOn, TRACE_COLUMNS } from "./index-columns.js";
 import type { Query } from "./postgres-database.js";
-import { type OpenedDatabase, openDatabaseOf } from "./postgres-store.js";
-import { baseIndexes, columnsOf, indexDefinition, type TableNames } from "./postgres-tables.js";
+import { type OpenedDatabase, openDatabaseOf, requireCalls } from "./postgres-store.js";
+import { baseIndexes, indexDefinition, type TableNames } from "./postgres-tables.js";
 import { TelemetryFileError } from "./store.js";
 
 /** An index of a large table takes its time, and nobody waits behind it. */
@@ -14,8 +14,7 @@ export async function indexPostgres(dsn: string, options: IndexOptions): Promise
   const { names } = opened;
   try {
     return await opened.run(async (query) => {
-      const existing = await columnsOf(query, names.calls);
-      if (!existing.has("call_id")) throw noTelemetry(opened);
+      const existing = await requireCalls(opened, query);
       for (const column of columns) if (!existing.has(column)) throw noColumn(opened, column);
       const before = await indexNamesOf(query, names);
       await buildIndexes(opened, query, [
@@ -65,12 +64,6 @@ async function dropBroken(query: Query, { calls }: TableNames, indexes: readonly
     WHERE indrelid = to_regclass($1) AND NOT indisvalid AND relname = ANY($2::text[])`;
   const broken = await query(text, [calls, indexes.map(({ name }) => name)]);
   for (const { name } of broken) await query(`DROP INDEX CONCURRENTLY ${name}`);
-}
-
-export function noTelemetry({ database, names }: OpenedDatabase): TelemetryFileError {
-  const remedy = "Give another --db or --table NAME";
-  const problem = `has no telemetry in a table ${names.table}`;
-  return new TelemetryFileError(database.shown, problem, remedy, `${database.shown} ${problem}`);
 }
 
 function noColumn({ database, names }: OpenedDatabase, column: string): TelemetryFileError {

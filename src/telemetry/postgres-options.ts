@@ -1,8 +1,11 @@
 import { noOptions, unknownOptions } from "../domain/option-names.js";
+import { countProblems, definedOf } from "../domain/option-values.js";
 import { dsnProblem } from "../domain/postgres-dsn.js";
 import { ConfigError, type ConfigProblem } from "../errors.js";
 import { DEFAULT_TABLE } from "./columns.js";
 import type { PostgresPool } from "./postgres-database.js";
+import { DEFAULT_QUEUE_SIZE, MAX_QUEUE_SIZE } from "./row-queue.js";
+import { tableProblems } from "./table-name.js";
 
 interface CommonOptions {
   /** Default `llm_calls`; `schema.name` names its schema too, else the search path finds it. */
@@ -27,18 +30,21 @@ export interface ResolvedPostgresOptions extends Required<CommonOptions> {
 export const DEFAULT_STATEMENT_TIMEOUT_MS = 10_000;
 const DEFAULTS = {
   table: DEFAULT_TABLE,
-  queueSize: 10_000,
+  queueSize: DEFAULT_QUEUE_SIZE,
   flushIntervalMs: 50,
   statementTimeoutMs: DEFAULT_STATEMENT_TIMEOUT_MS,
 };
-const HIGHEST = { queueSize: 10_000_000, flushIntervalMs: 60_000, statementTimeoutMs: 600_000 };
-const TABLE_NAME = /^(?:[A-Za-z_][A-Za-z0-9_]{0,62}\.)?[A-Za-z_][A-Za-z0-9_]{0,62}$/;
+const MAX_FLUSH_INTERVAL_MS = 60_000;
+const MAX_STATEMENT_TIMEOUT_MS = 600_000;
 
 /** Fills the defaults in. Throws ConfigError with every option that is out of range; an address is never quoted. */
 export function postgresOptions(given: string | PostgresRecorderOptions): ResolvedPostgresOptions {
   const none = typeof given === "string" ? null : noOptions("PostgresRecorder", given);
   if (none !== null) throw new ConfigError([none]);
-  const options: ResolvedPostgresOptions = { ...DEFAULTS, ...(typeof given === "string" ? { dsn: given } : given) };
+  const options: ResolvedPostgresOptions = {
+    ...DEFAULTS,
+    ...(typeof given === "string" ? { dsn: given } : definedOf(given)),
+  };
   const problems = [...placeProblems(options), ...optionProblems(options)];
   if (problems.length > 0) throw new ConfigError(problems);
   return options;
@@ -61,17 +67,13 @@ function placeProblems({ dsn, pool }: ResolvedPostgresOptions): ConfigProblem[] 
 const KNOWN = ["dsn", "pool", ...Object.keys(DEFAULTS)];
 
 function optionProblems(options: ResolvedPostgresOptions): ConfigProblem[] {
-  const problems = unknownOptions("PostgresRecorder", options, KNOWN);
-  if (typeof options.table !== "string" || !TABLE_NAME.test(options.table)) {
-    const remedy = "Use letters, digits and _ (at most 63), no digit first, with or without a schema";
-    const value = String(options.table);
-    problems.push({ key: "PostgresRecorder.table", value, problem: "is no table name", remedy });
-  }
-  for (const [name, highest] of Object.entries(HIGHEST)) {
-    const value: unknown = options[name as keyof typeof HIGHEST];
-    if (Number.isInteger(value) && (value as number) >= 1 && (value as number) <= highest) continue;
-    const remedy = `Use a whole number from 1 to ${highest}`;
-    problems.push({ key: `PostgresRecorder.${name}`, value: String(value), problem: "is out of range", remedy });
-  }
-  return problems;
+  const { queueSize, flushIntervalMs, statementTimeoutMs } = options;
+  const ms = "milliseconds";
+  return [
+    ...unknownOptions("PostgresRecorder", options, KNOWN),
+    ...tableProblems("PostgresRecorder.table", options.table, { schema: true }),
+    ...countProblems("PostgresRecorder.queueSize", queueSize, MAX_QUEUE_SIZE),
+    ...countProblems("PostgresRecorder.flushIntervalMs", flushIntervalMs, MAX_FLUSH_INTERVAL_MS, ms),
+    ...countProblems("PostgresRecorder.statementTimeoutMs", statementTimeoutMs, MAX_STATEMENT_TIMEOUT_MS, ms),
+  ];
 }

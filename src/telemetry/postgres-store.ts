@@ -57,8 +57,8 @@ export function openDatabaseOf(
 function explain(database: PostgresDatabase, error: unknown): TelemetryFileError {
   if (error instanceof TelemetryFileError) return error;
   const reason = error instanceof HopelessError ? error.message : database.explain(error);
-  const say = (what: string, remedy: string) =>
-    new TelemetryFileError(database.shown, what, remedy, `${database.shown} ${what}`);
+  const say = (what: string, remedy: string, isAway = false) =>
+    new TelemetryFileError(database.shown, what, remedy, `${database.shown} ${what}`, isAway);
   if (error instanceof PoolError) return say(`can't be used: ${reason}`, "Then try again");
   if (/must be owner/.test(reason)) {
     return say(`refuses: ${reason}`, "Only the table's owner may do that: give an address with that role");
@@ -67,7 +67,7 @@ function explain(database: PostgresDatabase, error: unknown): TelemetryFileError
   if (error instanceof HopelessError || (sqlState(error) !== null && !(error instanceof LateError))) {
     return say(`says: ${reason}`, "Check the address and its role");
   }
-  return say(`can't be reached (${reason})`, "Check the address, and that the server runs");
+  return say(`can't be reached (${reason})`, "Check the address, and that the server runs", true);
 }
 
 /** Reads telemetry out of PostgreSQL, without changing it unless `repair` is called. Throws TelemetryFileError. */
@@ -78,6 +78,7 @@ export function openPostgresStore(dsn: string, table = DEFAULT_TABLE): Telemetry
     path: opened.database.shown,
     unreadableLines: 0,
     rows: (filter = {}) => readRows(opened, filter),
+    requireTable: async () => void (await opened.run((query) => requireCalls(opened, query))),
     openAttempts: () =>
       opened.run(async (query) => {
         const columns = await columnsOf(query, opened.names.open);
@@ -89,6 +90,13 @@ export function openPostgresStore(dsn: string, table = DEFAULT_TABLE): Telemetry
     repair: (repair) => opened.run((query) => writeRepair(query, opened.names, repair)),
     close: () => void opened.database.close(),
   };
+}
+
+/** The columns of the table of calls. */
+export async function requireCalls({ database, names }: OpenedDatabase, query: Query): Promise<TableColumns> {
+  const columns = await columnsOf(query, names.calls);
+  if (columns.has("call_id")) return columns;
+  throw TelemetryFileError.withoutTable(database.shown, names.calls.replaceAll('"', ""));
 }
 
 /** A cursor: one picture of the table however long its reader takes, and never more than a page of it in memory. */

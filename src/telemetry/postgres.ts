@@ -29,6 +29,8 @@ const LONGEST_RETRY_MS = 10_000;
 const POOL_RETRY_MS = 60_000;
 /** A server that is being restarted is back within this time. */
 const CLOSE_RETRIES_MS = [250, 500, 1_000, 2_000];
+/** A try that takes as long has met nobody: a server that refuses, or one that is there, is quicker. */
+const SILENT_MS = 1_500;
 /** No try begins later than this; one that waits for a first word takes 2 s more at most. */
 const LAST_TRY_MS = 4_000;
 
@@ -212,11 +214,11 @@ export class PostgresRecorder implements LateRecorder {
     this.#database.hurry();
     let isLate = false;
     const cancelLimit = startTimer(LAST_TRY_MS, () => (isLate = true), false);
-    await this.flush();
+    let isHopeless = await this.#lastTry();
     for (const delayMs of CLOSE_RETRIES_MS) {
-      if (this.#trouble !== "retry" || this.stats().queued === 0 || isLate) break;
+      if (this.#trouble !== "retry" || this.stats().queued === 0 || isLate || isHopeless) break;
       await new Promise<void>((resolve) => startTimer(delayMs, resolve, true));
-      await this.flush();
+      isHopeless = await this.#lastTry();
     }
     cancelLimit();
     if (this.#trouble !== "none") this.#troubles.loseRest(this.#queue);
@@ -225,5 +227,14 @@ export class PostgresRecorder implements LateRecorder {
     this.#ticked = false;
     await this.#database.close();
     if (this.#queue.size > 0) this.#pumpSoon();
+  }
+
+  /** Answers whether another would be in vain: where nothing has ever answered, one silence is enough. */
+  async #lastTry(): Promise<boolean> {
+    let isSilent = false;
+    const cancel = startTimer(SILENT_MS, () => (isSilent = true), false);
+    await this.flush();
+    cancel();
+    return isSilent && this.#written === 0;
   }
 }

@@ -54,7 +54,7 @@ export function requireTable(path: string, table: string): void {
     }
   });
   if (columns.has("call_id")) return;
-  throw new TelemetryFileError(path, `has no telemetry in a table ${table}`, "Give another file or --table NAME");
+  throw TelemetryFileError.withoutTable(path, table);
 }
 
 function prune(database: Database, { beforeMs, table = DEFAULT_TABLE, dryRun = false }: PruneOptions): PruneResult {

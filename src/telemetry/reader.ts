@@ -21,6 +21,8 @@ export function openTelemetryFile(path: string, options: { readonly table?: stri
     case "sqlite":
       return openSqliteFile(existing, options.table);
     case "jsonl":
+      if (options.table !== undefined)
+        throw new TelemetryFileError(existing, "is JSONL, which has no tables", "Leave out --table");
       return openJsonlFile(existing);
     default:
       throw TelemetryFileError.foreign(

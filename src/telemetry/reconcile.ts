@@ -20,6 +20,8 @@ export interface ReconcileOptions {
   /** Wall clock, epoch milliseconds. */
   readonly now: number;
   readonly table?: string;
+  /** A database without that table is refused, where empty books would say that all is well. Default: nothing was recorded yet. */
+  readonly tableRequired?: boolean;
   /** For tests: this host's name and how a process is looked up. */
   readonly liveness?: Pick<LivenessOptions, "host" | "processState">;
 }
@@ -70,7 +72,8 @@ export async function reconcileStore(options: ReconcileOptions): Promise<Reconci
 }
 
 async function reconcileFile(file: TelemetryFile, options: ReconcileOptions): Promise<ReconcileReport> {
-  const { now, staleAfterMs = DEFAULT_STALE_AFTER_MS } = options;
+  const { now, staleAfterMs = DEFAULT_STALE_AFTER_MS, tableRequired = false } = options;
+  if (tableRequired) await file.requireTable();
   const isDead = createLiveness({ nowMs: now, staleAfterMs, ...options.liveness });
   const journal = await file.openAttempts();
   const answers = await readOut(options.outPath, journal);

@@ -1,5 +1,10 @@
+import { givenValue } from "../domain/given-value.js";
 import type { CallRecord, OpenAttempt } from "../domain/record.js";
 import type { RecordRenderer } from "./capture.js";
+
+export const DEFAULT_QUEUE_SIZE = 10_000;
+/** More rows than memory holds. */
+export const MAX_QUEUE_SIZE = 10_000_000;
 
 /** What a commit resolves with that was not written: the attempt's record came, and says more. */
 export const SUPERSEDED = Symbol("superseded");
@@ -38,6 +43,15 @@ function commitOf(wanted: boolean): { commit: Commit | null; committed: Promise<
     commit = { resolve, reject };
   }) as Promise<void>;
   return { commit, committed };
+}
+
+/** A row without its id could be kept nowhere; who gives one hears of it before anything is queued. */
+function requireId(entry: { readonly callId: string }, method: string): void {
+  const callId: unknown = (entry as { readonly callId?: unknown } | null | undefined)?.callId;
+  if (typeof callId === "string" && callId !== "") return;
+  const given =
+    typeof entry === "object" && entry !== null ? `one whose callId is ${givenValue(callId)}` : givenValue(entry);
+  throw new TypeError(`${method}() takes an object with a callId, and was given ${given}: it is not recorded`);
 }
 
 /**
@@ -84,8 +98,12 @@ export class RowQueue {
     return Math.min(this.#oldestOpen()?.seq ?? Infinity, this.#records[this.#head]?.seq ?? Infinity);
   }
 
-  /** With `wanted`, the promise resolves when the row is durable and rejects when it is lost. */
+  /**
+   * With `wanted`, the promise resolves when the row is durable and rejects when it is lost. Throws TypeError for what is
+   * no entry.
+   */
   pushOpen(open: OpenAttempt, wanted: boolean): Promise<void> | undefined {
+    requireId(open, "open");
     const { commit, committed } = commitOf(wanted);
     this.#opens.set(open.callId, { kind: "open", seq: this.#nextSeq++, open, commit });
     this.#pushed(commit);
@@ -94,6 +112,7 @@ export class RowQueue {
 
   /** As `pushOpen`; an open row of the same attempt that still waits is not written any more. */
   pushRecord(record: CallRecord, render: RecordRenderer, wanted: boolean): Promise<void> | undefined {
+    requireId(record, "record");
     const { commit, committed } = commitOf(wanted);
     const waiting = this.#opens.get(record.callId);
     if (waiting !== undefined) this.#skip(waiting);

@@ -35,6 +35,9 @@ export function openSqliteFile(path: string, table = DEFAULT_TABLE): TelemetryFi
       path,
       unreadableLines: 0,
       rows: (filter = {}) => readRows({ database, path, table, existing }, filter),
+      requireTable: async () => {
+        if (existing.size === 0) throw TelemetryFileError.withoutTable(path, table);
+      },
       openAttempts: async () => explained(path, () => readOpen(database)),
       repair: async (repair) => explained(path, () => writeRepair(path, table, repair)),
       close: () => database.close(),

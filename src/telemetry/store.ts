@@ -24,6 +24,8 @@ export interface TelemetryFile {
   /** For people too: of a database its address without password. */
   readonly path: string;
   rows(filter?: RowFilter): AsyncIterable<StoredRow>;
+  /** Rejects where there is no table to read: nothing was ever recorded there, or under another name. `rows` gives none then. */
+  requireTable(): Promise<void>;
   /** Attempts that were sent and whose end is not recorded. */
   openAttempts(): Promise<readonly OpenAttempt[]>;
   /** One transaction (SQLite, PostgreSQL) or one synced append (JSONL). */
@@ -36,11 +38,27 @@ export interface TelemetryFile {
 /** A telemetry file that can't be used: says which, why and what to do. */
 export class TelemetryFileError extends Error {
   readonly path: string;
+  /** It is a server, and nobody answers there now. */
+  readonly isAway: boolean;
 
-  constructor(path: string, problem: string, remedy: string, message = `Telemetry file ${path}: ${problem}`) {
+  constructor(
+    path: string,
+    problem: string,
+    remedy: string,
+    message = `Telemetry file ${path}: ${problem}`,
+    isAway = false,
+  ) {
     super(`${message}. ${remedy}`);
     this.name = "TelemetryFileError";
     this.path = path;
+    this.isAway = isAway;
+  }
+
+  /** It is a database, and holds no such table. */
+  static withoutTable(shown: string, table: string): TelemetryFileError {
+    const problem = `has no telemetry in a table ${table}`;
+    const remedy = "Give another --db or --table NAME, or run something that records telemetry there first";
+    return new TelemetryFileError(shown, problem, remedy, `${shown} ${problem}`);
   }
 
   /** The file can be read and is something else. */

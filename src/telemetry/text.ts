@@ -1,3 +1,5 @@
+import { givenKind } from "../domain/given-value.js";
+
 /** Most bytes of text one column keeps (spec 05). */
 export const MAX_COLUMN_BYTES = 64 * 1024;
 
@@ -24,8 +26,9 @@ function isPlainAndShort(text: string): boolean {
   return true;
 }
 
-/** Replaces NUL and lone surrogates, which stores refuse or store wrongly, by U+FFFD. */
+/** Replaces NUL and lone surrogates, which stores refuse or store wrongly, by U+FFFD. Throws TypeError for what is no text. */
 export function cleanText(text: string): string {
+  if (typeof text !== "string") throw new TypeError(`what should be a text is ${givenKind(text)}`);
   if (isPlainAndShort(text)) return text;
   const wellFormed = text as string & WellFormedString;
   const safe = wellFormed.isWellFormed() ? text : wellFormed.toWellFormed();

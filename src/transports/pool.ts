@@ -1,5 +1,6 @@
 import type { Socket } from "node:net";
 import type { buildConnector, Client, Dispatcher } from "undici";
+import { unescaped } from "../domain/percent-escapes.js";
 
 /** undici pools whose clients tell each exchange the socket it runs on. */
 
@@ -18,16 +19,8 @@ export function proxySecrets({ httpProxy, httpsProxy }: ProxyEnvironment): strin
     const userinfo = /^(?:[a-z][a-z0-9+.-]*:\/\/)?([^/@]*)@/i.exec(address ?? "")?.[1];
     if (userinfo === undefined) return [];
     const password = userinfo.slice(userinfo.indexOf(":") + 1);
-    return [userinfo, password, percentDecoded(password)];
+    return [userinfo, password, unescaped(password)];
   });
-}
-
-function percentDecoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
 }
 
 /** The socket that an exchange runs on. */

@@ -1,10 +1,12 @@
 import { createRequire } from "node:module";
 import type { LRUCache } from "lru-cache";
 import { noOptions, unknownOptions } from "../../domain/option-names.js";
+import { countProblems, methodProblems, RUNTIME_REMEDY } from "../../domain/option-values.js";
 import { CACHE_DEFAULTS } from "../../domain/scope.js";
-import { ConfigError, type ConfigProblem } from "../../errors.js";
+import { ConfigError } from "../../errors.js";
 import type { AnswerCache, CachedAnswer } from "../../ports/cache.js";
 import type { Runtime } from "../../ports/runtime.js";
+import { answerText, requireKey } from "../cache-arguments.js";
 import { createSystemRuntime } from "../system.js";
 
 export interface MemoryCacheOptions {
@@ -41,8 +43,9 @@ export class MemoryCache implements AnswerCache {
     } = options;
     const problems = [
       ...unknownOptions("MemoryCache", options, ["maxBytes", "ttlMs", "runtime"]),
-      ...outOfRange("maxBytes", maxBytes, "bytes"),
-      ...outOfRange("ttlMs", ttlMs, "milliseconds"),
+      ...countProblems("MemoryCache.maxBytes", maxBytes, Number.MAX_SAFE_INTEGER, "bytes"),
+      ...countProblems("MemoryCache.ttlMs", ttlMs, Number.MAX_SAFE_INTEGER, "milliseconds"),
+      ...methodProblems("MemoryCache.runtime", runtime, ["now"], RUNTIME_REMEDY),
     ];
     if (problems.length > 0) throw new ConfigError(problems);
     this.#ttlMs = ttlMs;
@@ -56,6 +59,7 @@ export class MemoryCache implements AnswerCache {
   }
 
   get(key: string): CachedAnswer | null {
+    requireKey(key, "get");
     const entry = this.#entries.get(key);
     if (entry === undefined) return null;
     if (entry.expiresAtMs > this.#runtime.now()) return JSON.parse(entry.json) as CachedAnswer;
@@ -65,7 +69,8 @@ export class MemoryCache implements AnswerCache {
 
   /** An answer larger than the whole cache is not kept. */
   set(key: string, answer: CachedAnswer): void {
-    this.#entries.set(key, { json: JSON.stringify(answer), expiresAtMs: this.#runtime.now() + this.#ttlMs });
+    requireKey(key, "set");
+    this.#entries.set(key, { json: answerText(answer), expiresAtMs: this.#runtime.now() + this.#ttlMs });
   }
 
   /** Answers and their bytes held now. */
@@ -76,10 +81,4 @@ export class MemoryCache implements AnswerCache {
   clear(): void {
     this.#entries.clear();
   }
-}
-
-function outOfRange(field: string, value: number, unit: string): ConfigProblem[] {
-  if (Number.isSafeInteger(value) && value > 0) return [];
-  const remedy = `Use a whole number of ${unit} above 0`;
-  return [{ key: `MemoryCache.${field}`, value: String(value), problem: "is out of range", remedy }];
 }

@@ -1,7 +1,8 @@
-import { checkGovernorOptions } from "../../config/governor-options.js";
+import { checkGovernorOptions, type GovernorKind } from "../../config/governor-options.js";
 import { describeScope, describeSource } from "../../domain/description.js";
 import type { StoreClock } from "../../domain/gates/gate.js";
 import { MemoryLeases } from "../../domain/memory-leases.js";
+import { methodProblems, RUNTIME_REMEDY } from "../../domain/option-values.js";
 import { priceFactors } from "../../domain/price-factors.js";
 import {
   BREAKER_DEFAULTS,
@@ -35,7 +36,12 @@ export interface MemoryGovernorOptions {
   readonly runtime: Runtime;
 }
 
-const GOVERNOR = { title: "MemoryGovernor", ownOptions: ["runtime"], sourcesRequired: true };
+const GOVERNOR: GovernorKind = {
+  title: "MemoryGovernor",
+  ownOptions: ["runtime"],
+  ownProblems: ({ runtime }) => methodProblems("MemoryGovernor.runtime", runtime, ["now", "wallNow"], RUNTIME_REMEDY),
+  sourcesRequired: true,
+};
 const DEFAULT_LEASE_TTL_MS = 30_000;
 
 /**

@@ -1,12 +1,14 @@
 import { createHash } from "node:crypto";
 import { noOptions, unknownOptions } from "../../domain/option-names.js";
+import { countProblems } from "../../domain/option-values.js";
 import { CACHE_DEFAULTS } from "../../domain/scope.js";
 import { ConfigError, type ConfigProblem } from "../../errors.js";
 import type { AnswerCache, CachedAnswer } from "../../ports/cache.js";
 import type { Runtime } from "../../ports/runtime.js";
+import { answerText, requireKey } from "../cache-arguments.js";
 import { createSystemRuntime } from "../system.js";
 import { type EntryTerms, packEntry, readLimit, unpackEntry } from "./cache-entry.js";
-import { CONNECTION_OPTIONS, DEFAULT_TIMEOUT_MS, RedisConnection, type RedisConnectionOptions } from "./connection.js";
+import { CONNECTION_OPTIONS, connectionProblems, RedisConnection, type RedisConnectionOptions } from "./connection.js";
 
 export interface RedisCacheOptions extends RedisConnectionOptions {
   /** How long an answer is good for, in ms; every key in Redis has this life. Default one day. */
@@ -20,6 +22,8 @@ export interface RedisCacheOptions extends RedisConnectionOptions {
 }
 
 const DEFAULT_MAX_VALUE_BYTES = 4 * 1_024 * 1_024;
+/** Of milliseconds and bytes. */
+const MOST = 2 ** 40;
 /** In its name, so that another layout is never read as this one. */
 const KEY_PREFIX = "pgw:cache:1:";
 /** After an answer that did not come in time, calls go on without the cache for as long, instead of waiting each. */
@@ -46,12 +50,13 @@ export class RedisCache implements AnswerCache {
     const none = noOptions("RedisCache", options);
     if (none !== null) throw new ConfigError([none]);
     const { ttlMs = CACHE_DEFAULTS.ttlMs, maxValueBytes = DEFAULT_MAX_VALUE_BYTES } = options;
-    const { namespace = "", salt = "", timeoutMs = DEFAULT_TIMEOUT_MS } = options;
+    const { namespace = "", salt = "" } = options;
     const runtime = options.runtime ?? createSystemRuntime();
-    const numbers = { ttlMs, maxValueBytes, timeoutMs };
     const problems = [
       ...unknownOptions("RedisCache", options, CACHE_OPTIONS),
-      ...Object.entries(numbers).flatMap(([field, value]) => outOfRange(field, value)),
+      ...connectionProblems(options, "RedisCache"),
+      ...countProblems("RedisCache.ttlMs", ttlMs, MOST, "milliseconds"),
+      ...countProblems("RedisCache.maxValueBytes", maxValueBytes, MOST, "bytes"),
       ...Object.entries({ namespace, salt }).flatMap(([field, value]) => noText(field, value)),
     ];
     if (problems.length > 0) throw new ConfigError(problems);
@@ -65,6 +70,7 @@ export class RedisCache implements AnswerCache {
 
   /** Rejects when Redis doesn't answer, and for an entry that is no answer of this cache. */
   async get(key: string): Promise<CachedAnswer | null> {
+    requireKey(key, "get");
     const terms = this.#terms(key);
     const bytes = await this.#timed(() =>
       this.#connection.commandBuffer("GETRANGE", this.#keyOf(key), 0, readLimit(terms) - 1),
@@ -74,9 +80,10 @@ export class RedisCache implements AnswerCache {
   }
 
   /** An answer longer than `maxValueBytes` is not kept, and nothing else under its key. Rejects when Redis doesn't answer. */
-  set(key: string, answer: CachedAnswer): Promise<void> {
+  async set(key: string, answer: CachedAnswer): Promise<void> {
+    requireKey(key, "set");
     // As text at once: what the caller does with the answer later is not kept.
-    const writing = this.#write(key, JSON.stringify(answer)).finally(() => this.#writing.delete(writing));
+    const writing = this.#write(key, answerText(answer)).finally(() => this.#writing.delete(writing));
     this.#writing.add(writing);
     return writing;
   }
@@ -133,10 +140,4 @@ const CACHE_OPTIONS = [...CONNECTION_OPTIONS, "ttlMs", "namespace", "salt", "max
 function noText(field: string, value: unknown): ConfigProblem[] {
   if (typeof value === "string") return [];
   return [{ key: `RedisCache.${field}`, problem: "is no text", remedy: 'Give a text, or leave it out for "".' }];
-}
-
-function outOfRange(field: string, value: number): ConfigProblem[] {
-  if (Number.isSafeInteger(value) && value > 0 && value <= 2 ** 40) return [];
-  const remedy = `Use a whole number of ${field.endsWith("Ms") ? "milliseconds" : "bytes"} above 0`;
-  return [{ key: `RedisCache.${field}`, value: String(value), problem: "is out of range", remedy }];
 }

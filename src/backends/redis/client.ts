@@ -1,8 +1,10 @@
 import { createRequire } from "node:module";
 import type { ClusterNode, ClusterOptions, RedisOptions } from "ioredis";
-import { REDIS_URL_FORM, type RedisUrl, readRedisUrl } from "../../domain/redis-address.js";
-import { ConfigError, type ConfigProblem } from "../../errors.js";
+import { givenValue } from "../../domain/given-value.js";
+import { type RedisUrl, readRedisUrl } from "../../domain/redis-address.js";
+import { ConfigError } from "../../errors.js";
 import type { CleanText } from "./failure.js";
+import { quieted } from "./quiet.js";
 
 /** What is used of an ioredis client: `new Redis(...)` or `new Cluster(...)` of version 5 or 6. */
 export interface RedisClient {
@@ -74,49 +76,47 @@ interface ClientTimes {
   readonly now: () => number;
 }
 
-/** Makes the client, or takes the user's. Connects to nothing. Throws ConfigError; `key` names the option in it. */
-export function openClient(address: RedisAddress, { timeoutMs, now }: ClientTimes, key: string): OpenedClient {
+/**
+ * Makes the client, or takes the user's, of an address that was judged (address-problems.ts). Connects to nothing. Throws
+ * ConfigError; `key` names the option in it.
+ */
+export function openClient(address: RedisAddress, times: ClientTimes, key: string): OpenedClient {
   const { url, client, cluster, options } = address;
-  const given = [url, client, cluster].filter((way) => way !== undefined).length;
-  if (given > 1 || (given === 0 && options === undefined)) {
-    throw refused(key, "needs one of url, client, cluster or options", "Give exactly one way to reach Redis");
+  if (client !== undefined) return takenClient(client);
+  const holders = [url, options, cluster?.options?.redisOptions, ...(cluster?.nodes ?? [])];
+  const clean = cleanerOf(holders.flatMap(passwordsOf));
+  try {
+    return madeClient(address, times, key, clean);
+  } catch (error) {
+    if (error instanceof ConfigError) throw error;
+    // What ioredis itself says of options that it can't be made of.
+    const problem = `can't be used: ${clean(textOf(error))}`;
+    throw new ConfigError([{ key, problem, remedy: "Give what ioredis takes" }]);
   }
-  if (client !== undefined) return takenClient(client, key);
-  const secrets = [options, cluster?.options?.redisOptions, ...(cluster?.nodes ?? [])].flatMap(passwordsOf);
+}
+
+function madeClient(address: RedisAddress, times: ClientTimes, key: string, clean: CleanText): OpenedClient {
+  const { url, cluster, options } = address;
+  const own = standaloneSettings(times.timeoutMs, times.now);
+  const { Cluster, Redis } = loadIoredis(key);
   if (cluster !== undefined) {
-    const { Cluster } = loadIoredis(key);
-    const made = new Cluster([...cluster.nodes], clusterSettings(cluster.options, standaloneSettings(timeoutMs, now)));
-    const clean = cleanerOf(secrets);
-    return {
-      client: made,
-      isOwn: true,
-      isCluster: true,
-      shown: clean(`cluster of ${shownNodes(cluster.nodes)}`),
-      clean,
-    };
+    const client = new Cluster([...cluster.nodes], clusterSettings(cluster.options, own));
+    // Told before the node is connected.
+    client.on("+node", quieted);
+    const shown = clean(`cluster of ${shownNodes(cluster.nodes)}`);
+    return { client, isOwn: true, isCluster: true, shown, clean };
   }
-  const parsed = url === undefined ? undefined : parseUrl(url, key);
-  const { Redis } = loadIoredis(key);
-  const settings = { ...standaloneSettings(timeoutMs, now), ...options };
-  const made = url === undefined ? new Redis(settings) : new Redis(url, settings);
-  const shown = parsed?.shown ?? shownOptions(options);
-  return {
-    client: made,
-    isOwn: true,
-    isCluster: false,
-    shown,
-    clean: cleanerOf([...secrets, ...(parsed?.secrets ?? [])]),
-  };
+  const settings = { ...own, ...options };
+  const shown = url === undefined ? shownOptions(options) : (readRedisUrl(url) as RedisUrl).shown;
+  const client = quieted(url === undefined ? new Redis(settings) : new Redis(url, settings));
+  return { client, isOwn: true, isCluster: false, shown, clean };
 }
 
-function refused(key: string, problem: string, remedy: string): ConfigError {
-  return new ConfigError([{ key, problem, remedy } satisfies ConfigProblem]);
+function textOf(error: unknown): string {
+  return error instanceof Error ? error.message : givenValue(error);
 }
 
-function takenClient(client: RedisClient, key: string): OpenedClient {
-  if (typeof client?.callBuffer !== "function" || typeof client.on !== "function") {
-    throw refused(`${key}.client`, "is no ioredis client", "Give new Redis(...) or new Cluster(...) of ioredis");
-  }
+function takenClient(client: RedisClient): OpenedClient {
   const { options, isCluster } = client as { options?: RedisOptions & ClusterOptions; isCluster?: boolean };
   const clean = cleanerOf([options, options?.redisOptions].flatMap(passwordsOf));
   const shown = isCluster === true ? "a cluster" : shownOptions(options);
@@ -167,12 +167,6 @@ function clusterSettings(given: ClusterOptions | undefined, settings: RedisOptio
     ...given,
     redisOptions: { ...perNode, ...given?.redisOptions } as NonNullable<ClusterOptions["redisOptions"]>,
   };
-}
-
-function parseUrl(url: string, key: string): RedisUrl {
-  const read = readRedisUrl(url);
-  if ("problem" in read) throw refused(`${key}.url`, read.problem, `Give ${REDIS_URL_FORM}`);
-  return read;
 }
 
 function passwordsOf(options: unknown): readonly string[] {

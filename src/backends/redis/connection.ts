@@ -1,7 +1,10 @@
 import { createHash } from "node:crypto";
-import { ConfigError } from "../../errors.js";
+import { givenValue } from "../../domain/given-value.js";
+import { methodProblems, RUNTIME_REMEDY } from "../../domain/option-values.js";
+import { ConfigError, type ConfigProblem } from "../../errors.js";
 import type { Runtime } from "../../ports/runtime.js";
 import { createSystemRuntime } from "../system.js";
+import { addressProblems } from "./address-problems.js";
 import { type OpenedClient, openClient, type RedisAddress, type RedisClient } from "./client.js";
 import { classifyRedisError, isEcho, RedisFailure } from "./failure.js";
 import { watchForStrangers } from "./stranger.js";
@@ -32,10 +35,20 @@ export function redisScript(text: string): RedisScript {
 export const DEFAULT_TIMEOUT_MS = 250;
 const MOST_TIMEOUT_MS = 60_000;
 
-function checkTimeout(timeoutMs: number, key: string): void {
-  if (typeof timeoutMs === "number" && timeoutMs > 0 && timeoutMs <= MOST_TIMEOUT_MS) return;
+/** What is wrong with the options of a connection; `key` names them. */
+export function connectionProblems(options: RedisConnectionOptions, key: string): ConfigProblem[] {
+  const { timeoutMs = DEFAULT_TIMEOUT_MS, runtime } = options;
+  return [
+    ...addressProblems(options, key),
+    ...timeoutProblems(timeoutMs, `${key}.timeoutMs`),
+    ...(runtime === undefined ? [] : methodProblems(`${key}.runtime`, runtime, ["now", "setTimer"], RUNTIME_REMEDY)),
+  ];
+}
+
+function timeoutProblems(timeoutMs: unknown, key: string): ConfigProblem[] {
+  if (typeof timeoutMs === "number" && timeoutMs > 0 && timeoutMs <= MOST_TIMEOUT_MS) return [];
   const remedy = `Give milliseconds above 0, up to ${MOST_TIMEOUT_MS}.`;
-  throw new ConfigError([{ key: `${key}.timeoutMs`, value: String(timeoutMs), problem: "is out of range", remedy }]);
+  return [{ key, value: givenValue(timeoutMs), problem: "is out of range", remedy }];
 }
 
 /** A timer that is this late says that this process was busy, not Redis slow: the answer may lie in the socket unread. */
@@ -66,8 +79,9 @@ export class RedisConnection {
 
   /** Connects with the first command. Throws ConfigError for an address that can't be one; `key` names the option. */
   constructor(options: RedisConnectionOptions, key = "redis") {
+    const problems = connectionProblems(options, key);
+    if (problems.length > 0) throw new ConfigError(problems);
     const { timeoutMs = DEFAULT_TIMEOUT_MS, runtime = createSystemRuntime() } = options;
-    checkTimeout(timeoutMs, key);
     this.#opened = openClient(options, { timeoutMs, now: () => runtime.now() }, key);
     this.#runtime = runtime;
     this.timeoutMs = timeoutMs;

@@ -1,4 +1,4 @@
-import { GovernanceBackendError } from "../../errors.js";
+import { GovernanceBackendError, RequestRejectedError } from "../../errors.js";
 
 /**
  * Why Redis gave no answer.
@@ -141,7 +141,7 @@ export function classifyRedisError(error: unknown, clean: CleanText = (text) => 
   const kind = clientKind(name, message, code);
   // Which byte the client stumbled over tells people nothing.
   if (kind === "foreign") return new RedisFailure(kind, FOREIGN);
-  return new RedisFailure(kind, withRemedy(kind, clean(message).slice(0, LONGEST_TEXT)));
+  return new RedisFailure(kind, withRemedy(kind, inOurWords(clean(message)).slice(0, LONGEST_TEXT)));
 }
 
 function replyFailure(said: string): RedisFailure {
@@ -166,6 +166,18 @@ function withoutScript(message: string): string {
   return fault === undefined ? bare.replace(WRAPPED, "") : `${fault} (line ${line} of the script)`;
 }
 
+const NOT_CONNECTED = "there is no connection now";
+
+/** What the client says in words of its own options, of which its user has set none. */
+const IN_OUR_WORDS: readonly (readonly [RegExp, string])[] = [
+  [/max retries per request/i, "the connection broke before an answer came"],
+  [/Stream isn't writeable/, NOT_CONNECTED],
+];
+
+function inOurWords(message: string): string {
+  return IN_OUR_WORDS.find(([theirs]) => theirs.test(message))?.[1] ?? message;
+}
+
 /** The client's own errors have no codes: these are the words of ioredis 5 and 6. */
 function clientKind(name: string | undefined, message: string, code: unknown): RedisFailureKind {
   if (/timed out/i.test(message) && !/connect/i.test(message)) return "timeout";
@@ -181,7 +193,7 @@ function clientKind(name: string | undefined, message: string, code: unknown): R
 
 /** What the client says of commands once it has told why there is no connection: no reason of its own. */
 export function isEcho({ message }: RedisFailure): boolean {
-  return /Stream isn't writeable/.test(message);
+  return message === NOT_CONNECTED;
 }
 
 function withRemedy(kind: RedisFailureKind, message: string): string {
@@ -205,4 +217,10 @@ function verdictOn(address: string, { kind, wasAnswered }: RedisFailure): string
   if (kind === "foreign") return `no Redis answers at ${address}`;
   if (kind === "unreachable") return `Redis at ${address} can't be reached`;
   return `Redis at ${address} ${wasAnswered ? "refuses" : "does not answer"}`;
+}
+
+/** Something that a batch holds can't be sent, or the script can't take it, although all else is well. */
+export function untakenError(failure: Error): RequestRejectedError {
+  const what = "the limits in Redis can't be asked about this call, though they can about others";
+  return new RequestRejectedError(`${what}: ${failure.message}`, { cause: failure });
 }

@@ -1,16 +1,23 @@
-import { checkGovernorOptions } from "../../config/governor-options.js";
+import { checkGovernorOptions, type GovernorKind } from "../../config/governor-options.js";
 import type { BreakerConfig, SchedulingConfig, SelectorName } from "../../domain/scope.js";
 import { type LimitConfig, NO_LIMITS, type SourceConfig } from "../../domain/source.js";
 import { ConfigError, type GovernanceBackendError } from "../../errors.js";
 import type { Governor, GovernorEvent, ScopeSnapshot, TickBatch, TickReply } from "../../ports/governor.js";
 import { refuseUnknownSources } from "../known-sources.js";
-import { CONNECTION_OPTIONS, RedisConnection, type RedisConnectionOptions, redisScript } from "./connection.js";
+import {
+  CONNECTION_OPTIONS,
+  connectionProblems,
+  RedisConnection,
+  type RedisConnectionOptions,
+  redisScript,
+} from "./connection.js";
 import {
   classifyRedisError,
   closedError,
   governanceError,
   type RedisFailure,
   type RedisFailureKind,
+  untakenError,
 } from "./failure.js";
 import { type GovernedScope, type GovernedSettings, governedScope } from "./governed-scope.js";
 import { batchText, readSources, readTickAnswer } from "./governor-messages.js";
@@ -36,7 +43,12 @@ export interface RedisGovernorOptions extends RedisConnectionOptions {
   readonly prices?: Readonly<Record<string, number>>;
 }
 
-const GOVERNOR = { title: "RedisGovernor", ownOptions: CONNECTION_OPTIONS, sourcesRequired: false };
+const GOVERNOR: GovernorKind = {
+  title: "RedisGovernor",
+  ownOptions: CONNECTION_OPTIONS,
+  ownProblems: (given) => connectionProblems(given as RedisConnectionOptions, "RedisGovernor"),
+  sourcesRequired: false,
+};
 
 /** For the contract suite alone: a clock in place of the server's, under keys of its own. */
 export interface RedisGovernorTesting {
@@ -99,7 +111,7 @@ export class RedisGovernor implements Governor {
     refuseUnknownSources(this.scope, this.#governed().names, batch);
     if (this.#closing !== null && batch.wants.length > 0) throw closedError(this.scope);
     this.#news.follow(batch.worker);
-    const { reply, events } = readTickAnswer(await this.#run("tick", batchText(batch)));
+    const { reply, events } = readTickAnswer(await this.#run("tick", sentText(batch)));
     for (const event of events) this.#emit(event);
     return reply;
   }
@@ -137,7 +149,7 @@ export class RedisGovernor implements Governor {
 
   /**
    * Gives no more permits, waits for the calls that have one, in this process, and gives their permits back; then closes the
-   * connection. Permits taken by `tick` itself, not by a client, end with their lease.
+   * connection. While Redis doesn't answer it waits until they end or their leases do. Permits taken by `tick` itself, not by a client, end with their lease.
    */
   close(): Promise<void> {
     this.#closing ??= this.#close();
@@ -162,13 +174,27 @@ export class RedisGovernor implements Governor {
   }
 
   /** Nothing was written. What no tick can have written counts as never written: with it every tick would fail. */
-  async #askRepaired(verb: string, input: string, failure: RedisFailure): Promise<string> {
+  async #askRepaired(verb: string, input: string, first: RedisFailure): Promise<string> {
+    let failure = first;
     try {
-      if (Number(await this.#ask("repair", "")) === 0) throw failure;
-      this.#emit({ type: "capacity", source: "*" });
-      return await this.#ask(verb, input);
+      if (Number(await this.#ask("repair", "")) > 0) {
+        this.#emit({ type: "capacity", source: "*" });
+        return await this.#ask(verb, input);
+      }
     } catch (error) {
-      throw this.#failure(classifyRedisError(error));
+      failure = classifyRedisError(error);
+    }
+    if (verb === "tick" && OVER_THE_STATE.has(failure.kind) && (await this.#isWell())) throw untakenError(failure);
+    throw this.#failure(failure);
+  }
+
+  /** A snapshot reads what a tick reads, and asks of every source whether it would take a usual call. */
+  async #isWell(): Promise<boolean> {
+    try {
+      await this.#ask("snapshot", "");
+      return true;
+    } catch {
+      return false;
     }
   }
 
@@ -193,5 +219,13 @@ export class RedisGovernor implements Governor {
 
   #emit(event: GovernorEvent): void {
     for (const listener of this.#listeners) listener(event);
+  }
+}
+
+function sentText(batch: TickBatch): string {
+  try {
+    return batchText(batch);
+  } catch (error) {
+    throw untakenError(error instanceof Error ? error : new Error(String(error)));
   }
 }

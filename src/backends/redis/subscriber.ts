@@ -1,4 +1,5 @@
 import type { RedisClient } from "./client.js";
+import { quieted } from "./quiet.js";
 
 /** A connection that listens; a client in this state can do nothing else, so it is a copy. */
 export interface Subscriber {
@@ -47,5 +48,8 @@ export function openSubscriber(client: RedisClient, hear: (text: string) => void
  * process. So it is done here.
  */
 function copyOf(client: SubscribingClient): SubscribingClient {
-  return client.isCluster === true ? client.duplicate() : client.duplicate({ autoResubscribe: false });
+  if (client.isCluster !== true) return quieted(client.duplicate({ autoResubscribe: false }));
+  const copy = client.duplicate();
+  copy.on("+node", quieted as (node: unknown) => void);
+  return copy;
 }
