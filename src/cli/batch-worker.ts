@@ -25,8 +25,8 @@ let ending = false;
 function setUp(setup: WorkerSetup): void {
   const terminal = { env: process.env, stderr: process.stderr };
   // What is to be said of the configuration the parent has said.
-  const note = (text: string): void => {
-    if (opened !== undefined) outbox.put({ kind: "note", text });
+  const note = (text: string, topic?: string): void => {
+    if (opened !== undefined) outbox.put({ kind: "note", text, ...(topic === undefined ? {} : { topic }) });
   };
   try {
     opened = openLines({ ...setup, terminal, batch: true, note });

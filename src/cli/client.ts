@@ -39,8 +39,11 @@ export interface ClientRequest extends ConfigFlags {
   /** Kinds of clients that the command can use. Default: for chat alone. */
   readonly kinds?: readonly ClientKind[];
   /** Where warnings go. Default: stderr. */
-  readonly note?: (text: string) => void;
+  readonly note?: (text: string, topic?: string) => void;
 }
+
+/** Processes that share a Redis lose it together, and each has its own words of the client for it. */
+const SHARED_TOPIC = "outage";
 
 /** A telemetry store that commands can read back. */
 export interface TelemetryStore {
@@ -126,7 +129,8 @@ export function prepareClient(request: ClientRequest): PreparedClient {
   const runtime = createSystemRuntime({
     log: (level, message, fields) => {
       if (LEVELS.indexOf(level) < LEVELS.indexOf(leastLevel)) return;
-      note(printable(formatLogLine(message, level === "debug" ? fields : undefined).trimEnd()));
+      const line = printable(formatLogLine(message, level === "debug" ? fields : undefined).trimEnd());
+      note(line, fields?.kind === SHARED_TOPIC ? SHARED_TOPIC : undefined);
     },
   });
   const configuration = openConfiguration(request, terminal.env);

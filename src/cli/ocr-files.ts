@@ -167,7 +167,8 @@ async function pageEntry(document: SourceDocument, page: number, state: PageStat
   return { page, error: { code: state.why.code, message: state.why.message } };
 }
 
-const DEFAULT_ASPECT = 0.707;
+/** An upright A4 sheet. */
+const DEFAULT_ASPECT = 210 / 297;
 
 async function overlayPage(
   document: SourceDocument,

@@ -36,4 +36,5 @@ export type FromWorker =
   | { readonly kind: "answer"; readonly id: number; readonly answer: LineAnswer }
   | { readonly kind: "failure"; readonly id: number; readonly error: WireError }
   | ({ readonly kind: "state" } & ToldState)
-  | { readonly kind: "note"; readonly text: string };
+  /** `topic`: other workers say the same of it, perhaps in other words. */
+  | { readonly kind: "note"; readonly text: string; readonly topic?: string };

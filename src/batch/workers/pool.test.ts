@@ -358,6 +358,9 @@ describe("what a pool knows of the scope", () => {
     await kernel.advance(20_000);
     first.tell({ kind: "note", text: "the disk is slow" });
     expect(notes).toHaveLength(2);
+    first.tell({ kind: "note", text: "Redis is away: refused", topic: "outage" });
+    second.tell({ kind: "note", text: "Redis is away: closed", topic: "outage" });
+    expect(notes.slice(2)).toEqual(["Redis is away: refused"]);
   });
 });
 

@@ -34,7 +34,7 @@ export interface WorkerPool extends BatchClient {
 
 /** A worker that hasn't told its state by then is left out of it: it may be frozen, or at work on something large. */
 const STATE_WAIT_MS = 1_000;
-/** The same words from several workers are said once, and again when they come later. */
+/** The same words, or words on the same topic, from several workers are said once, and again when they come later. */
 const SAME_NOTE_MS = 10_000;
 const MAX_KNOWN_NOTES = 1_000;
 
@@ -54,11 +54,11 @@ export function createWorkerPool(options: PoolOptions): WorkerPool {
   let wakeStart = (): void => {};
   let wakeClose = (): void => {};
 
-  function note(text: string): void {
+  function note(text: string, topic = text): void {
     const now = runtime.now();
-    if (now - (saidMs.get(text) ?? Number.NEGATIVE_INFINITY) < SAME_NOTE_MS) return;
+    if (now - (saidMs.get(topic) ?? Number.NEGATIVE_INFINITY) < SAME_NOTE_MS) return;
     if (saidMs.size >= MAX_KNOWN_NOTES) saidMs.clear();
-    saidMs.set(text, now);
+    saidMs.set(topic, now);
     options.onNote(text);
   }
 

@@ -27,7 +27,7 @@ export interface SlotOptions {
   /** A call ended. */
   readonly onFree: () => void;
   readonly onRefused: (reason: string) => void;
-  readonly onNote: (text: string) => void;
+  readonly onNote: (text: string, topic?: string) => void;
   /** The process is gone, with these calls, oldest first. Also after `end` and `kill`. Answers how many are run again. */
   readonly onDeath: (death: Death, lost: readonly PoolCall[]) => number;
 }
@@ -83,7 +83,7 @@ export function createSlot(options: SlotOptions): Slot {
       ready = true;
       options.onReady();
     } else if (message.kind === "refused") options.onRefused(message.reason);
-    else if (message.kind === "note") options.onNote(message.text);
+    else if (message.kind === "note") options.onNote(message.text, message.topic);
     else if (message.kind === "answer") finish(message.id)?.resolve(message.answer);
     else if (message.kind === "failure") finish(message.id)?.reject(fromWire(message.error));
     else {
