@@ -241,7 +241,7 @@ describe("a mutated archive", () => {
     if (kind === "insert")
       return Buffer.concat([archive.subarray(0, at), Buffer.alloc(1 + (byte % 8), byte), archive.subarray(at)]);
     const changed = Buffer.from(archive);
-    if (kind === "copy") changed.copy(changed, at, byte, byte + 46);
+    if (kind === "copy") changed.copy(changed, at, byte % changed.length, (byte % changed.length) + 46);
     else changed[at] = byte;
     return changed;
   }
