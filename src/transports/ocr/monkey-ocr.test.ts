@@ -365,7 +365,7 @@ describe("a layout", () => {
     slow.close();
   });
 
-  test("isn't waited for after an abort between its requests, or while its archive is read", async () => {
+  test("isn't waited for after an abort while its archive is on the way, or being read", async () => {
     server.change({ faults: { oldBuild: true } });
     const reason = new Error("the caller left");
     const context = new TestContext();
@@ -374,6 +374,21 @@ describe("a layout", () => {
     context.abort(reason);
     expect(await between).toBe(reason);
     expect(context.listeners.size).toBe(0);
+
+    class AbortedWhileRead extends TestContext {
+      #asked = 0;
+      override onAbort(listener: (reason: unknown) => void): () => void {
+        const stop = super.onAbort(listener);
+        this.#asked += 1;
+        // The first two listen for the requests.
+        if (this.#asked === 3) queueMicrotask(() => this.abort(reason));
+        return stop;
+      }
+    }
+    const reading = new AbortedWhileRead();
+    expect(await failureOf(transport.parseLayout(attempt(PNG, source(), reading)))).toBe(reason);
+    expect(reading.sent).toBe(2);
+    expect(reading.listeners.size).toBe(0);
   });
 
   test("is the same for the same seed and file, and fails by the seed's draws", async () => {
