@@ -430,6 +430,15 @@ describe("DeepSeek-OCR", () => {
     expect(sizeless.layout.elements[0]?.bbox).toEqual([0.1, 0, 0.5, 1]);
   });
 
+  test("of a mark with several boxes, the first that can be used has the text", async () => {
+    const content =
+      "<|ref|>text<|/ref|><|det|>[[5, 5, 5, 5], [0, 0, 999, 999], [0, 0, 499.5, 999]]<|/det|>\nAll is well.";
+    const source = await answering(content, deepseek);
+    const { layout } = await transport.parseLayout(ocrAttempt(source));
+    expect(layout.elements.map(({ text }) => text)).toEqual(["All is well.", undefined]);
+    expect(layout.droppedElements).toBe(1);
+  });
+
   test("marks that are broken are dropped and counted", async () => {
     const content =
       "before<|ref|>text<|/ref|><|det|>[[1, 2]]<|/det|>\na<|ref|>text<|/ref|><|det|>nothing<|/det|>b" +
