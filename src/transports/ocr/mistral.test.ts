@@ -151,6 +151,23 @@ describe("what is answered", () => {
     expect(layout.droppedElements).toBe(7);
   });
 
+  test("blocks and pictures that are none are counted", async () => {
+    const dimensions = { width: 10, height: 10 };
+    const box = { top_left_x: 0, top_left_y: 0, bottom_right_x: 5, bottom_right_y: 5 };
+    const pages = [
+      { index: 0, dimensions, blocks: ["none", { type: "text", content: "a", ...box }], images: [null] },
+      { index: 1, dimensions, blocks: [], images: ["none", null, box] },
+    ];
+    const replay = await startReplayServer({ chunks: [{ utf8: JSON.stringify({ pages }) }] });
+    const { layout } = await transport.parseLayout(ocrAttempt(testSource(replay.baseUrl)));
+    expect(layout.elements.map(({ type, page }) => [type, page])).toEqual([
+      ["text", 1],
+      ["image", 2],
+    ]);
+    expect(layout.droppedElements).toBe(3);
+    await replay.close();
+  });
+
   test("a page without dimensions is the picture sent, and without its size an unusable layout", async () => {
     const source = await start({ faults: { noSize: true } });
     const { layout } = await transport.parseLayout(ocrAttempt(source, picture(1_700, 2_200)));

@@ -153,18 +153,45 @@ describe("what is answered", () => {
   test("a page without a size has that of its file, or is an unusable layout", async () => {
     const page = { prunedResult: { parsing_res_list: [{ block_label: "text", block_bbox: [0, 0, 5, 5] }] } };
     const result = (dataInfo: unknown) => ({ errorCode: 0, result: { layoutParsingResults: [page], dataInfo } });
-    const answers = [result({ type: "image", width: 10, height: 10 }), result({ pages: [{ width: 20, height: 5 }] })];
+    const ofFile = {
+      pages: [
+        { width: 20, height: 5 },
+        { width: 50, height: 50 },
+      ],
+    };
+    const two = { errorCode: 0, result: { layoutParsingResults: [page, page], dataInfo: ofFile } };
+    const answers = [result({ type: "image", width: 10, height: 10 }), result(ofFile), two];
     const replay = await startReplayServer(() => ({ chunks: [{ utf8: JSON.stringify(answers.shift()) }] }));
     const source = testSource(replay.baseUrl);
     const boxOf = async () => (await transport.parseLayout(ocrAttempt(source))).layout.elements[0]?.bbox;
     expect(await boxOf()).toEqual([0, 0, 0.5, 0.5]);
     expect(await boxOf()).toEqual([0, 0, 0.25, 1]);
+    const { layout } = await transport.parseLayout(ocrAttempt(source));
+    expect(layout.elements.map(({ bbox }) => bbox)).toEqual([
+      [0, 0, 0.25, 1],
+      [0, 0, 0.1, 0.1],
+    ]);
     await replay.close();
 
     const sizeless = await start({ faults: { noSize: true } });
     const error = await failure(transport.parseLayout(ocrAttempt(sizeless)));
     expect(error).toBeInstanceOf(ResultInvalidError);
     expect(error).toMatchObject({ code: "bad_layout", message: expect.stringContaining("page 1 has no usable size") });
+  });
+
+  test("blank pages leave no gap in the text, and blocks that are none are counted", async () => {
+    const pageOf = (text: string) => ({
+      markdown: { text },
+      prunedResult: { width: 10, height: 10, parsing_res_list: ["none", null, { block_bbox: [0, 0, 5, 5] }] },
+    });
+    const body = { errorCode: 0, result: { layoutParsingResults: [pageOf("a"), pageOf(" "), pageOf("b")] } };
+    const replay = await startReplayServer({ chunks: [{ utf8: JSON.stringify(body) }] });
+    const source = testSource(replay.baseUrl);
+    expect(await transport.recognizeText(ocrAttempt(source))).toMatchObject({ text: "a\n\nb", pageCount: 3 });
+    const { layout } = await transport.parseLayout(ocrAttempt(source));
+    expect(layout.droppedElements).toBe(6);
+    expect(layout.elements).toHaveLength(3);
+    await replay.close();
   });
 
   test("a page without Markdown is read from its blocks", async () => {

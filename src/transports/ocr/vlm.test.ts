@@ -182,6 +182,43 @@ describe("plain", () => {
     expect(error.partial).toMatchObject({ usage: { source: "measured" } });
   });
 
+  test("a page that begins like a refusal and goes on is a reading", async () => {
+    const content = `I am sorry that I can't help you any more, wrote my uncle. ${"And so he went on. ".repeat(20)}`;
+    const source = await answering(content);
+    expect(await transport.recognizeText(ocrAttempt(source))).toMatchObject({ text: content.trim() });
+  });
+
+  test("a refusal in its own field is one, and no text shows the key", async () => {
+    const said = "key sk-test-key-0001";
+    const message = { content: `cut ${said}`, refusal: null };
+    const bodies = [
+      { choices: [{ index: 0, message: { content: "", refusal: "No." }, finish_reason: "stop" }] },
+      { choices: [{ index: 0, message, finish_reason: "length" }] },
+    ];
+    const replay = await startReplayServer(() => ({ chunks: [{ utf8: JSON.stringify(bodies.shift()) }] }));
+    const source = testSource(replay.baseUrl);
+    expect(await failure(transport.recognizeText(ocrAttempt(source)))).toMatchObject({ code: "refused" });
+    const cut = await failure(transport.recognizeText(ocrAttempt(source)));
+    expect(cut).toMatchObject({ code: "truncated", rawText: "cut key [redacted]" });
+    await replay.close();
+  });
+
+  test("a call that overflows without a limit of ours is told as that", async () => {
+    const message = "This model's maximum context length is 4096 tokens.";
+    const replay = await startReplayServer({ status: 400, chunks: [{ utf8: JSON.stringify({ error: { message } }) }] });
+    const error = await failure(transport.recognizeText(ocrAttempt(testSource(replay.baseUrl, { model: "gpt-4o" }))));
+    expect(error).toMatchObject({ code: "context_length" });
+    await replay.close();
+  });
+
+  test("a model that thinks only in streams is streamed", async () => {
+    const rule = { on: { enable_thinking: true }, streams: "when_on" } as const;
+    const profile = { ...profiles.vllm, thinking: [rule] };
+    const source = await answering("text", { profile, thinking: true, stream: false });
+    await transport.recognizeText(ocrAttempt(source));
+    expect(asked[0]?.stream).toBe(true);
+  });
+
   test("failures are those of chat, with the operation before the label", async () => {
     const source = await answering("never");
     provider?.change({ faults: { deadKey: true } });
@@ -393,6 +430,15 @@ describe("DeepSeek-OCR", () => {
     expect(sizeless.layout.elements[0]?.bbox).toEqual([0.1, 0, 0.5, 1]);
   });
 
+  test("of a mark with several boxes, the first that can be used has the text", async () => {
+    const content =
+      "<|ref|>text<|/ref|><|det|>[[5, 5, 5, 5], [0, 0, 999, 999], [0, 0, 499.5, 999]]<|/det|>\nAll is well.";
+    const source = await answering(content, deepseek);
+    const { layout } = await transport.parseLayout(ocrAttempt(source));
+    expect(layout.elements.map(({ text }) => text)).toEqual(["All is well.", undefined]);
+    expect(layout.droppedElements).toBe(1);
+  });
+
   test("marks that are broken are dropped and counted", async () => {
     const content =
       "before<|ref|>text<|/ref|><|det|>[[1, 2]]<|/det|>\na<|ref|>text<|/ref|><|det|>nothing<|/det|>b" +
@@ -453,6 +499,16 @@ describe("olmOCR", () => {
   ])("%j without front matter stays as it is", async (content, text) => {
     const source = await answering(content, olmocr);
     expect(await transport.recognizeText(ocrAttempt(source))).toMatchObject({ text });
+  });
+
+  test("front matter may have blank lines, and a stream may end with [DONE] alone", async () => {
+    const content = JSON.stringify("---\nprimary_language: null\n\nis_table: False\n---\nAnnual report");
+    const utf8 = `data: {"choices":[{"index":0,"delta":{"content":${content}}}]}\n\ndata: [DONE]\n\n`;
+    const headers = { "content-type": "text/event-stream" };
+    const replay = await startReplayServer({ headers, chunks: [{ utf8 }] });
+    const source = testSource(replay.baseUrl, olmocr);
+    expect(await transport.recognizeText(ocrAttempt(source))).toMatchObject({ text: "Annual report" });
+    await replay.close();
   });
 
   test("front matter alone is no text", async () => {
