@@ -25,18 +25,18 @@ export function tiffOf(width: number, height: number): Buffer {
   return bytes;
 }
 
-/** A PDF of this many pages, each with a line of text. */
-export function pdfOf(pages: number): Buffer {
+/** A PDF of this many pages, each with a line of text; `size` in points, Letter by default. */
+export function pdfOf(pages: number, [width, height]: readonly [number, number] = [612, 792]): Buffer {
   const objects: string[] = ["<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"];
   const parent = 2 * pages + 2;
   for (let page = 1; page <= pages; page += 1) {
-    const text = `BT /F1 24 Tf 72 700 Td (Page ${page} of ${pages}) Tj ET`;
+    const text = `BT /F1 24 Tf 20 ${height - 60} Td (Page ${page} of ${pages}) Tj ET`;
     objects.push(`<< /Length ${text.length} >>\nstream\n${text}\nendstream`);
   }
   for (let page = 1; page <= pages; page += 1) {
     const resources = "<< /Font << /F1 1 0 R >> >>";
     objects.push(
-      `<< /Type /Page /Parent ${parent} 0 R /MediaBox [0 0 612 792] /Contents ${page + 1} 0 R /Resources ${resources} >>`,
+      `<< /Type /Page /Parent ${parent} 0 R /MediaBox [0 0 ${width} ${height}] /Contents ${page + 1} 0 R /Resources ${resources} >>`,
     );
   }
   const kids = Array.from({ length: pages }, (_, index) => `${pages + 2 + index} 0 R`).join(" ");
