@@ -209,7 +209,7 @@ function hasRoomForHedge(state: ScopeState, { source, startable, probe, waitMs }
 /** Those ahead are served one by one, not as a herd: rank / ΣR. */
 function yieldMs({ state, clock }: Desk, self: WorkerRecord): number {
   let ratePerS = 0;
-  for (const source of state.sources.values()) ratePerS += rateInForce(state, source, clock.nowMs);
+  for (const source of state.sourceList) ratePerS += rateInForce(state, source, clock.nowMs);
   const rank = rankOf(state.workers, self, clock.nowMs);
   const waitMs = ratePerS === Infinity || ratePerS === 0 ? 0 : (rank * 1_000) / ratePerS;
   return Math.min(YIELD_RECHECK_MS, Math.max(LEAST_YIELD_MS, waitMs));

@@ -39,11 +39,11 @@ async function addLeases(
   endsInMs: number,
 ): Promise<void> {
   const script = `
-    local lease = cmsgpack.unpack(redis.call('HGET', KEYS[3], ARGV[1]))
+    local lease = { cmsgpack.unpack(redis.call('HGET', KEYS[3], ARGV[1])) }
     local time = redis.call('TIME')
     local ends = time[1] * 1000 + time[2] / 1000 + tonumber(ARGV[3])
     lease[tonumber(ARGV[4])] = ends
-    local packed = cmsgpack.pack(lease)
+    local packed = cmsgpack.pack(unpack(lease))
     for n = 1, tonumber(ARGV[2]) do
       local id = ARGV[1] .. ':' .. n
       redis.call('HSET', KEYS[3], id, packed)

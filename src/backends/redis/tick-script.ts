@@ -133,7 +133,7 @@ finiteOrNull = function(value) return (value - value == 0) and value or nil end
 return {describeScope = describeScope, describeSource = describeSource}
 end
 ____later["repair"] = function()
-local dropOtherType, dropFields, unpacked, stateCheck, isPacked, isAlike, isLike, startsLike, reviseLeases, SIZE_TYPES, repair
+local dropOtherType, dropFields, unpacked, allUnpacked, stateCheck, isPackedSource, isPacked, isPart, isAlike, isLike, startsLike, reviseLeases, WORKER_TYPES, SIZE_TYPES, repair
 local ____from = ____need("lualib_bundle")
 local __TS__ArrayMap = ____from.__TS__ArrayMap
 local __TS__ArrayConcat = ____from.__TS__ArrayConcat
@@ -152,7 +152,6 @@ local STATE_KEY = ____from.STATE_KEY
 local sourceLeasesKey = ____from.sourceLeasesKey
 local ____from = ____need("layout")
 local flattenScope = ____from.flattenScope
-local flattenSource = ____from.flattenSource
 local ____from = ____need("lease-layout")
 local LEASE_TYPES = ____from.LEASE_TYPES
 local ____from = ____need("lease-store")
@@ -164,6 +163,10 @@ local ____from = ____need("scope-clock")
 local scopeClock = ____from.scopeClock
 local ____from = ____need("size-store")
 local SizeStore = ____from.SizeStore
+local ____from = ____need("source-layout")
+local judgedValues = ____from.judgedValues
+local learnedValues = ____from.learnedValues
+local troubleValues = ____from.troubleValues
 function dropOtherType(key, wanted)
 local ____redis_call_result_1 = redis.call("TYPE", key)
 local ok = ____redis_call_result_1.ok
@@ -182,10 +185,7 @@ while at < #stored do
 do
 local __continue16
 repeat
-if isGood(
-stored[at + 1],
-unpacked(stored[at + 1 + 1])
-) then
+if isGood(stored[at + 1], stored[at + 1 + 1]) then
 __continue16 = true
 break
 end
@@ -209,6 +209,10 @@ value = cmsgpack.unpack(text)
 end)
 return value
 end
+function allUnpacked(text)
+local values = {pcall(cmsgpack.unpack, text)}
+return table.remove(values, 1) == true and values or nil
+end
 function stateCheck(setup, nowMs, leases)
 local sizes = __TS__New(SizeStore, "")
 local state = newScopeState(
@@ -217,28 +221,48 @@ nowMs,
 leases,
 function(model) return sizes:bookOf(model) end
 )
-return function(field, values)
+return function(field, text)
 if field == "@" then
 return true
 end
 if field == "~~" then
-return isLike(values, {"string", "number"})
+return isLike(
+unpacked(text),
+{"string", "number"}
+)
 end
 if field == "~" then
-return areLimits(values)
+return areLimits(unpacked(text))
 end
 if field == "*" then
 return isPacked(
-values,
+unpacked(text),
 flattenScope(state)
 )
 end
 local source = state.sources:get(field)
-return source == nil or isPacked(
-values,
-flattenSource(source)
+return source == nil or isPackedSource(
+allUnpacked(text),
+source
 )
 end
+end
+function isPackedSource(values, source)
+if not isPacked(
+values,
+judgedValues(source, "", "")
+) then
+return false
+end
+local learned = unpacked(values[1 + 1])
+local trouble = unpacked(values[2 + 1])
+return isPart(
+learned,
+learnedValues(source)
+) and isPart(
+trouble,
+troubleValues(source)
+)
 end
 function isPacked(values, example)
 if type(values) ~= "table" then
@@ -246,7 +270,14 @@ return false
 end
 local packed = values
 local more = #packed - #example
-if packed[1] ~= 2 or more < 0 or more > 4 then
+return packed[1] == 3 and more <= 4 and isPart(packed, example)
+end
+function isPart(values, example)
+if type(values) ~= "table" then
+return false
+end
+local packed = values
+if #packed < #example then
 return false
 end
 local types = __TS__ArrayMap(
@@ -309,12 +340,12 @@ do
 local at = 0
 while at < #stored do
 do
-local __continue47
+local __continue52
 repeat
 local leaseId = stored[at + 1]
 local lease = unpackedLease(leaseId, stored[at + 1 + 1])
 if lease == nil then
-__continue47 = true
+__continue52 = true
 break
 end
 local latestMs = leaseEndMs(nowMs, lease.grant.leaseTtlMs)
@@ -340,9 +371,9 @@ leaseId
 )
 redis.call("PEXPIRE", key, ttlMs)
 end
-__continue47 = true
+__continue52 = true
 until true
-if not __continue47 then
+if not __continue52 then
 break
 end
 end
@@ -391,15 +422,24 @@ __TS__New(LeaseStore, prefix, nowMs, names)
 )
 dropped = dropped + dropFields(
 prefix .. "w",
-function(_, values) return isLike(values, {"number", "boolean", "number", "number"}) end
+function(_, text) return isLike(
+unpacked(text),
+WORKER_TYPES
+) end
 )
 dropped = dropped + dropFields(
 prefix .. "est",
-function(_, values) return isLike(values, SIZE_TYPES) end
+function(_, text) return isLike(
+unpacked(text),
+SIZE_TYPES
+) end
 )
 dropped = dropped + dropFields(
 prefix .. GRANTS_KEY,
-function(_, values) return isLike(values, LEASE_TYPES) end
+function(_, text) return isLike(
+allUnpacked(text),
+LEASE_TYPES
+) end
 )
 return dropped + reviseLeases(
 prefix,
@@ -409,6 +449,7 @@ nowMs,
 ttlMs
 )
 end
+WORKER_TYPES = {"number", "boolean", "number", "number"}
 SIZE_TYPES = {
 "number",
 "number",
@@ -425,6 +466,23 @@ if position == nil or position < 0 then
 position = 0
 end
 return string.sub(self, position + 1, #searchString + position) == searchString
+end
+local function __TS__ObjectAssign(target, ...)
+local sources = {...}
+for i = 1, #sources do
+local source = sources[i]
+if type(source) == "table" then
+for key in pairs(source) do
+target[key] = source[key]
+end
+end
+end
+return target
+end
+local function __TS__StringAccess(self, index)
+if index >= 0 and index < #self then
+return string.sub(self, index + 1, index + 1)
+end
 end
 do
 local symbolMetatable = {__tostring = function(self)
@@ -479,23 +537,6 @@ return iteratorIteratorStep, iterator
 else
 return ipairs(iterable)
 end
-end
-end
-local function __TS__ObjectAssign(target, ...)
-local sources = {...}
-for i = 1, #sources do
-local source = sources[i]
-if type(source) == "table" then
-for key in pairs(source) do
-target[key] = source[key]
-end
-end
-end
-return target
-end
-local function __TS__StringAccess(self, index)
-if index >= 0 and index < #self then
-return string.sub(self, index + 1, index + 1)
 end
 end
 local __TS__Unpack = table.unpack or unpack
@@ -970,7 +1011,25 @@ n = n + 1
 end
 return out
 end
-____loaded["lualib_bundle"] = {__TS__MathTrunc = __TS__MathTrunc, __TS__ObjectAssign = __TS__ObjectAssign, __TS__Iterator = __TS__Iterator, __TS__ArraySort = __TS__ArraySort, __TS__ArrayFindIndex = __TS__ArrayFindIndex, __TS__ArrayIncludes = __TS__ArrayIncludes, Map = Map, __TS__New = __TS__New, __TS__ArrayIndexOf = __TS__ArrayIndexOf, __TS__Spread = __TS__Spread, __TS__ArrayMap = __TS__ArrayMap, __TS__ArraySetLength = __TS__ArraySetLength, __TS__StringIncludes = __TS__StringIncludes, __TS__ArrayFilter = __TS__ArrayFilter, __TS__ArraySome = __TS__ArraySome, __TS__ArraySplice = __TS__ArraySplice, __TS__ArrayFind = __TS__ArrayFind, __TS__ArrayPush = __TS__ArrayPush, __TS__Class = __TS__Class, __TS__ArraySlice = __TS__ArraySlice, __TS__ArrayConcat = __TS__ArrayConcat, __TS__ArrayEvery = __TS__ArrayEvery, __TS__NumberIsNaN = __TS__NumberIsNaN, __TS__StringStartsWith = __TS__StringStartsWith}
+local function __TS__SparseArrayNew(...)
+local sparseArray = {...}
+sparseArray.sparseLength = __TS__CountVarargs(...)
+return sparseArray
+end
+local function __TS__SparseArrayPush(sparseArray, ...)
+local args = {...}
+local argsLen = __TS__CountVarargs(...)
+local listLen = sparseArray.sparseLength
+for i = 1, argsLen do
+sparseArray[listLen + i] = args[i]
+end
+sparseArray.sparseLength = listLen + argsLen
+end
+local function __TS__SparseArraySpread(sparseArray)
+local _unpack = unpack or table.unpack
+return _unpack(sparseArray, 1, sparseArray.sparseLength)
+end
+____loaded["lualib_bundle"] = {__TS__MathTrunc = __TS__MathTrunc, __TS__ObjectAssign = __TS__ObjectAssign, __TS__ArraySort = __TS__ArraySort, __TS__ArrayFindIndex = __TS__ArrayFindIndex, __TS__ArrayIncludes = __TS__ArrayIncludes, Map = Map, __TS__New = __TS__New, __TS__Iterator = __TS__Iterator, __TS__ArrayIndexOf = __TS__ArrayIndexOf, __TS__Spread = __TS__Spread, __TS__ArrayMap = __TS__ArrayMap, __TS__ArraySetLength = __TS__ArraySetLength, __TS__StringIncludes = __TS__StringIncludes, __TS__ArrayFilter = __TS__ArrayFilter, __TS__ArraySome = __TS__ArraySome, __TS__ArraySplice = __TS__ArraySplice, __TS__ArrayFind = __TS__ArrayFind, __TS__ArrayPush = __TS__ArrayPush, __TS__Class = __TS__Class, __TS__ArraySlice = __TS__ArraySlice, __TS__ArrayConcat = __TS__ArrayConcat, __TS__ArrayEvery = __TS__ArrayEvery, __TS__NumberIsNaN = __TS__NumberIsNaN, __TS__SparseArrayNew = __TS__SparseArrayNew, __TS__SparseArrayPush = __TS__SparseArrayPush, __TS__SparseArraySpread = __TS__SparseArraySpread, __TS__StringStartsWith = __TS__StringStartsWith}
 end
 do
 local seededRandom, draw, jittered
@@ -1624,7 +1683,7 @@ end
 ____loaded["domain.scheduling.noise"] = {forgetNoise = forgetNoise, hearRefusal = hearRefusal, noNoise = noNoise, noteCut = noteCut, tellOfNoise = tellOfNoise}
 end
 do
-local rateCap, intervalOf, countAdmitted, rollBuckets, cutRateFor, mayCutRate, cutRate, cutWindowFor, windowLevel, usable, pacedWindow, pacedRate, lowerLimit, measuredRate, isStale, cutWindowTo, newPacer, pacedInterval, pacedWaitMs, notePacedGrant, cutFor, cutForHang, growStartWindow, emptyBurst, learnLimits, cutEarly
+local rateCap, intervalOf, countAdmitted, rollBuckets, cutRateFor, mayCutRate, cutRate, cutWindowFor, windowLevel, usable, pacedWindow, pacedRate, lowerLimit, measuredRate, isStale, cutWindowTo, newPacer, limitsInForce, pacedInterval, pacedWaitMs, notePacedGrant, cutFor, cutForHang, growStartWindow, emptyBurst, learnLimits, cutEarly
 local ____from = ____loaded["lualib_bundle"]
 local __TS__ObjectAssign = ____from.__TS__ObjectAssign
 local ____from = ____loaded["domain.gates.smooth"]
@@ -1824,6 +1883,19 @@ bucketCount = 0,
 earlierCount = 0
 }
 end
+function limitsInForce(p, limits)
+if p.learnedRpm == 0 and p.learnedTpm == 0 then
+return limits
+end
+return __TS__ObjectAssign(
+{},
+limits,
+{
+rpm = lowerLimit(limits.rpm, p.learnedRpm),
+tpm = lowerLimit(limits.tpm, p.learnedTpm)
+}
+)
+end
 function pacedInterval(p, limits, nowMs)
 if p.rate.wMax == 0 then
 return nil
@@ -1906,7 +1978,7 @@ cutRate(p, limits, nowMs)
 forgetNoise(p.rateNoise)
 return true
 end
-____loaded["domain.scheduling.pacer"] = {lowerLimit = lowerLimit, pacedRate = pacedRate, pacedWindow = pacedWindow, pacedWaitMs = pacedWaitMs, cutEarly = cutEarly, cutWindowTo = cutWindowTo, growStartWindow = growStartWindow, isStale = isStale, learnLimits = learnLimits, cutFor = cutFor, cutForHang = cutForHang, emptyBurst = emptyBurst, newPacer = newPacer, notePacedGrant = notePacedGrant}
+____loaded["domain.scheduling.pacer"] = {lowerLimit = lowerLimit, pacedRate = pacedRate, pacedWindow = pacedWindow, pacedWaitMs = pacedWaitMs, cutEarly = cutEarly, cutWindowTo = cutWindowTo, growStartWindow = growStartWindow, isStale = isStale, learnLimits = learnLimits, limitsInForce = limitsInForce, cutFor = cutFor, cutForHang = cutForHang, emptyBurst = emptyBurst, newPacer = newPacer, notePacedGrant = notePacedGrant}
 end
 do
 local windowInForce, isRamping, rateInForce, tokensInForce
@@ -1947,7 +2019,6 @@ end
 do
 local measurePool, median, poolOf
 local ____from = ____loaded["lualib_bundle"]
-local __TS__Iterator = ____from.__TS__Iterator
 local __TS__ArraySort = ____from.__TS__ArraySort
 local ____from = ____loaded["domain.scheduling.health"]
 local failureShare = ____from.failureShare
@@ -1955,7 +2026,9 @@ function measurePool(state, nowMs)
 local ttfts = {}
 local tpots = {}
 local failures = {}
-for ____, ____value in __TS__Iterator(state.sources:values()) do
+local ____list = state.sourceList
+for ____at = 1, #____list do
+local ____value = ____list[____at]
 local breaker = ____value.breaker
 local health = ____value.health
 do
@@ -2994,8 +3067,6 @@ ____loaded["domain.scheduling.gradient"] = {gradientShare = gradientShare, newGr
 end
 do
 local growWindow, learnSize, hearLimits, learnFirstToken, learnFrom
-local ____from = ____loaded["lualib_bundle"]
-local __TS__ObjectAssign = ____from.__TS__ObjectAssign
 local ____from = ____loaded["domain.gates.gate"]
 local gateRules = ____from.gateRules
 local ____from = ____loaded["domain.scheduling.budgets"]
@@ -3016,7 +3087,7 @@ local cutWindowTo = ____from.cutWindowTo
 local growStartWindow = ____from.growStartWindow
 local isStale = ____from.isStale
 local learnLimits = ____from.learnLimits
-local lowerLimit = ____from.lowerLimit
+local limitsInForce = ____from.limitsInForce
 local ____from = ____loaded["domain.scheduling.token-learning"]
 local learnTokens = ____from.learnTokens
 function learnFirstToken(state, ____bindingPattern0, ttftMs)
@@ -3081,9 +3152,7 @@ local ____source_1 = source
 local pacer = ____source_1.pacer
 local config = ____source_1.config
 if learnLimits(pacer, s.limits) then
-local rpm = lowerLimit(config.rpm, pacer.learnedRpm)
-local tpm = lowerLimit(config.tpm, pacer.learnedTpm)
-source.rules = gateRules(__TS__ObjectAssign({}, config, {rpm = rpm, tpm = tpm}))
+source.rules = gateRules(limitsInForce(pacer, config))
 end
 if state.scheduling.pacer then
 cutEarly(
@@ -3136,7 +3205,6 @@ do
 local relieve, evidenceOf, isSlow, isOnlyOneLeft, noteChange, coolAfter, applyAttempt, hearOverdue, hearFirstToken
 local ____from = ____loaded["lualib_bundle"]
 local __TS__StringIncludes = ____from.__TS__StringIncludes
-local __TS__Iterator = ____from.__TS__Iterator
 local ____from = ____loaded["domain.breaker"]
 local applyOutcome = ____from.applyOutcome
 local passProbe = ____from.passProbe
@@ -3213,7 +3281,9 @@ function isOnlyOneLeft(state, source)
 if state.sources.size == 1 then
 return false
 end
-for ____, other in __TS__Iterator(state.sources:values()) do
+local ____list = state.sourceList
+for ____at = 1, #____list do
+local other = ____list[____at]
 if other ~= source and other.breaker.state == "closed" then
 return false
 end
@@ -3560,7 +3630,6 @@ local forgetFactsOf, newSourceRecord, newScopeState, keepFacts, forgetFacts
 local ____from = ____loaded["lualib_bundle"]
 local Map = ____from.Map
 local __TS__New = ____from.__TS__New
-local __TS__Iterator = ____from.__TS__Iterator
 local ____from = ____loaded["domain.breaker"]
 local closedBreaker = ____from.closedBreaker
 local ____from = ____loaded["domain.cooldown"]
@@ -3577,6 +3646,7 @@ local newGradient = ____from.newGradient
 local ____from = ____loaded["domain.scheduling.health"]
 local newHealth = ____from.newHealth
 local ____from = ____loaded["domain.scheduling.pacer"]
+local limitsInForce = ____from.limitsInForce
 local lowerLimit = ____from.lowerLimit
 local newPacer = ____from.newPacer
 local ____from = ____loaded["domain.scheduling.token-learning"]
@@ -3609,6 +3679,7 @@ if recordOf == nil then
 recordOf = function() return newSourceRecord(nowMs) end
 end
 local sources = __TS__New(Map)
+local sourceList = {}
 local models = __TS__New(Map)
 local ____list = setup.sources
 for ____at = 1, #____list do
@@ -3622,10 +3693,8 @@ tokens = 0
 })
 models:set(model, sizes)
 local record = recordOf(name)
-local ____sources_set_15 = sources.set
-local ____name_14 = name
 local ____config_2 = config
-local ____gateRules_result_3 = gateRules(config)
+local ____gateRules_result_3 = gateRules(limitsInForce(record.pacer, config))
 local ____record_gates_4 = record.gates
 local ____record_breaker_5 = record.breaker
 local ____record_cooldown_6 = record.cooldown
@@ -3637,7 +3706,7 @@ local ____sizes_11 = sizes
 local ____lowerLimit_result_12 = lowerLimit(config.tpm, setup.global.tpm)
 local ____record_reclosedAtMs_13 = record.reclosedAtMs
 local ____opt_0 = setup.priceFactors
-____sources_set_15(sources, ____name_14, {
+local source = {
 config = ____config_2,
 rules = ____gateRules_result_3,
 gates = ____record_gates_4,
@@ -3657,10 +3726,13 @@ lastError = record.lastError,
 facts = nil,
 standing = nil,
 score = nil
-})
+}
+sources:set(name, source)
+sourceList[#sourceList + 1] = source
 end
 return {
 sources = sources,
+sourceList = sourceList,
 globalRules = gateRules(setup.global),
 globalGates = emptyGateRecord(),
 leases = leases,
@@ -3685,18 +3757,20 @@ end
 function keepFacts(state)
 state.keepsFacts = true
 state.lineup = nil
-for ____, source in __TS__Iterator(state.sources:values()) do
+local ____list = state.sourceList
+for ____at = 1, #____list do
+local source = ____list[____at]
 forgetFactsOf(source)
 source.sizes.want = nil
 end
 end
 function forgetFacts(state, source)
-local ____state_16 = state
-local lineup = ____state_16.lineup
-local ____state_globalRules_limits_17 = state.globalRules.limits
-local maxConcurrency = ____state_globalRules_limits_17.maxConcurrency
-local rpm = ____state_globalRules_limits_17.rpm
-local tpm = ____state_globalRules_limits_17.tpm
+local ____state_14 = state
+local lineup = ____state_14.lineup
+local ____state_globalRules_limits_15 = state.globalRules.limits
+local maxConcurrency = ____state_globalRules_limits_15.maxConcurrency
+local rpm = ____state_globalRules_limits_15.rpm
+local tpm = ____state_globalRules_limits_15.tpm
 forgetFactsOf(source)
 if maxConcurrency == 0 and rpm == 0 and tpm == 0 then
 if lineup == nil then
@@ -3710,7 +3784,9 @@ end
 return
 end
 state.lineup = nil
-for ____, other in __TS__Iterator(state.sources:values()) do
+local ____list = state.sourceList
+for ____at = 1, #____list do
+local other = ____list[____at]
 other.facts = nil
 other.standing = nil
 end
@@ -4397,7 +4473,6 @@ end
 do
 local sizeOf, standingFor, canMatchSizes, betterFitting
 local ____from = ____loaded["lualib_bundle"]
-local __TS__Iterator = ____from.__TS__Iterator
 local __TS__ArrayIncludes = ____from.__TS__ArrayIncludes
 local ____from = ____loaded["domain.standing"]
 local estimatedTokens = ____from.estimatedTokens
@@ -4438,7 +4513,9 @@ if not state.scheduling.sizeMatching or state.meanTokens == 0 then
 return false
 end
 local sizes = {}
-for ____, source in __TS__Iterator(state.sources:values()) do
+local ____list = state.sourceList
+for ____at = 1, #____list do
+local source = ____list[____at]
 if source.breaker.state == "closed" then
 sizes[#sizes + 1] = sizeOf(state, source, nowMs)
 end
@@ -4510,7 +4587,6 @@ local __TS__ArrayMap = ____from.__TS__ArrayMap
 local __TS__ArraySplice = ____from.__TS__ArraySplice
 local __TS__ObjectAssign = ____from.__TS__ObjectAssign
 local __TS__ArrayFilter = ____from.__TS__ArrayFilter
-local __TS__Iterator = ____from.__TS__Iterator
 local ____from = ____loaded["domain.grant"]
 local grantTo = ____from.grantTo
 local ____from = ____loaded["domain.leases"]
@@ -4842,7 +4918,9 @@ local state
 state = ____bindingPattern0.state
 clock = ____bindingPattern0.clock
 local ratePerS = 0
-for ____, source in __TS__Iterator(state.sources:values()) do
+local ____list = state.sourceList
+for ____at = 1, #____list do
+local source = ____list[____at]
 ratePerS = ratePerS + rateInForce(state, source, clock.nowMs)
 end
 local rank = rankOf(state.workers, ____self, clock.nowMs)
@@ -5101,209 +5179,21 @@ end
 ____loaded["domain.tick-rules"] = {runTick = runTick}
 end
 do
-local flattenSource, restoredSource, flattenScope, progressOf, restoreScope
+local packedList, flattenScope, progressOf, restoreScope
 local ____from = ____loaded["lualib_bundle"]
 local __TS__ArrayPush = ____from.__TS__ArrayPush
-function flattenSource(source)
-local ____source_0 = source
-local gates = ____source_0.gates
-local breaker = ____source_0.breaker
-local cooldown = ____source_0.cooldown
-local pacer = ____source_0.pacer
-local gradient = ____source_0.gradient
-local evidence = ____source_0.evidence
-local health = ____source_0.health
-local ____breaker_1 = breaker
-local stretches = ____breaker_1.stretches
-local ____pacer_2 = pacer
-local window = ____pacer_2.window
-local rate = ____pacer_2.rate
-local windowNoise = ____pacer_2.windowNoise
-local rateNoise = ____pacer_2.rateNoise
-local goodput = ____pacer_2.goodput
-local values = {
-2,
-gates.windowId,
-gates.windowRequests,
-gates.windowTokens,
-gates.requestTatMs,
-gates.tokenTatMs,
-gates.newestGrant,
-breaker.state,
-breaker.epoch,
-breaker.openUntilMs,
-breaker.trips,
-breaker.closedAtMs,
-breaker.consecutiveFailures,
-breaker.dead,
-breaker.deadInARow,
-breaker.probeLease,
-breaker.probesLeft,
-stretches.ids,
-stretches.successes,
-stretches.failures,
-cooldown.coolUntilMs,
-cooldown.limitedInARow,
-cooldown.limitedAtMs,
-cooldown.nextGrantMs,
-window.wMax,
-window.cutAtMs,
-window.kMs,
-rate.wMax,
-rate.cutAtMs,
-rate.kMs,
-windowNoise.vainCuts,
-windowNoise.rareCuts,
-windowNoise.fullLevel,
-windowNoise.attempts,
-windowNoise.refusals,
-windowNoise.usualGap,
-windowNoise.heardAttempts,
-windowNoise.heardAtMs,
-rateNoise.vainCuts,
-rateNoise.rareCuts,
-rateNoise.fullLevel,
-rateNoise.attempts,
-rateNoise.refusals,
-rateNoise.usualGap,
-rateNoise.heardAttempts,
-rateNoise.heardAtMs,
-goodput.weight,
-goodput.atMs,
-goodput.firstAtMs,
-goodput.bestPerS,
-goodput.bestAtMs,
-goodput.granted,
-goodput.refused,
-pacer.attemptMs,
-pacer.startWindow,
-pacer.rateTatMs,
-pacer.rateToleranceMs,
-pacer.learnedRpm,
-pacer.learnedTpm,
-pacer.firstAdmittedMs,
-pacer.admitted,
-pacer.bucket,
-pacer.bucketCount,
-pacer.earlierCount,
-gradient.samples,
-gradient.baseMs,
-gradient.baseAtMs,
-evidence.score,
-evidence.atMs,
-evidence.fails,
-evidence.hangs,
-health.successes,
-health.failures,
-health.atMs,
-health.ttftMs,
-health.tpotMs,
-health.failMs,
-health.durationMs,
-health.samples,
-health.lastSuccessMs,
-source.reclosedAtMs,
-source.turns,
-source.lastGrant
-}
-if source.lastError ~= nil then
-__TS__ArrayPush(values, source.lastError.code, source.lastError.message)
-end
-return values
-end
-function restoredSource(v)
-return {
-gates = {
-windowId = v[2],
-windowRequests = v[3],
-windowTokens = v[4],
-requestTatMs = v[5],
-tokenTatMs = v[6],
-newestGrant = v[7]
-},
-breaker = {
-state = v[8],
-epoch = v[9],
-openUntilMs = v[10],
-trips = v[11],
-closedAtMs = v[12],
-consecutiveFailures = v[13],
-dead = v[14],
-deadInARow = v[15],
-probeLease = v[16],
-probesLeft = v[17],
-stretches = {ids = v[18], successes = v[19], failures = v[20]}
-},
-cooldown = {coolUntilMs = v[21], limitedInARow = v[22], limitedAtMs = v[23], nextGrantMs = v[24]},
-pacer = {
-window = {wMax = v[25], cutAtMs = v[26], kMs = v[27]},
-rate = {wMax = v[28], cutAtMs = v[29], kMs = v[30]},
-windowNoise = {
-vainCuts = v[31],
-rareCuts = v[32],
-fullLevel = v[33],
-attempts = v[34],
-refusals = v[35],
-usualGap = v[36],
-heardAttempts = v[37],
-heardAtMs = v[38]
-},
-rateNoise = {
-vainCuts = v[39],
-rareCuts = v[40],
-fullLevel = v[41],
-attempts = v[42],
-refusals = v[43],
-usualGap = v[44],
-heardAttempts = v[45],
-heardAtMs = v[46]
-},
-goodput = {
-weight = v[47],
-atMs = v[48],
-firstAtMs = v[49],
-bestPerS = v[50],
-bestAtMs = v[51],
-granted = v[52],
-refused = v[53]
-},
-attemptMs = v[54],
-startWindow = v[55],
-rateTatMs = v[56],
-rateToleranceMs = v[57],
-learnedRpm = v[58],
-learnedTpm = v[59],
-firstAdmittedMs = v[60],
-admitted = v[61],
-bucket = v[62],
-bucketCount = v[63],
-earlierCount = v[64]
-},
-gradient = {samples = v[65], baseMs = v[66], baseAtMs = v[67]},
-evidence = {score = v[68], atMs = v[69], fails = v[70], hangs = v[71]},
-health = {
-successes = v[72],
-failures = v[73],
-atMs = v[74],
-ttftMs = v[75],
-tpotMs = v[76],
-failMs = v[77],
-durationMs = v[78],
-samples = v[79],
-lastSuccessMs = v[80]
-},
-reclosedAtMs = v[81],
-turns = v[82],
-lastGrant = v[83],
-lastError = #v > 83 and ({code = v[84], message = v[85]}) or nil
-}
+function packedList(values)
+return string.sub(
+cmsgpack.pack(values),
+#values < 16 and 2 or 4
+)
 end
 function flattenScope(state)
-local ____state_3 = state
-local globalGates = ____state_3.globalGates
-local pool = ____state_3.pool
+local ____state_0 = state
+local globalGates = ____state_0.globalGates
+local pool = ____state_0.pool
 local values = {
-2,
+3,
 state.budgets.retryTokens,
 state.budgets.hedgeTokens,
 state.retriesInFlight,
@@ -5344,8 +5234,8 @@ state.grantsOfUpperClass = v[7]
 state.turnFloor = v[8]
 state.grantCount = v[9]
 state.lastProgressMs = progressOf(v)
-local ____state_4 = state
-local globalGates = ____state_4.globalGates
+local ____state_1 = state
+local globalGates = ____state_1.globalGates
 globalGates.windowId = v[11]
 globalGates.windowRequests = v[12]
 globalGates.windowTokens = v[13]
@@ -5356,12 +5246,12 @@ if #v > 16 then
 state.pool = {measuredAtMs = v[17], ttftMs = v[18], tpotMs = v[19], failShare = v[20]}
 end
 end
-____loaded["layout"] = {flattenScope = flattenScope, flattenSource = flattenSource, progressOf = progressOf, restoredSource = restoredSource, restoreScope = restoreScope}
+____loaded["layout"] = {packedList = packedList, flattenScope = flattenScope, progressOf = progressOf, restoreScope = restoreScope}
 end
 do
 local STATE_KEY, GRANTS_KEY, sourceLeasesKey
-STATE_KEY = "s" .. tostring(2)
-GRANTS_KEY = "g" .. tostring(2)
+STATE_KEY = "s" .. tostring(3)
+GRANTS_KEY = "g" .. tostring(3)
 function sourceLeasesKey(source)
 return ("l" .. ":") .. source
 end
@@ -5491,16 +5381,7 @@ end
 ____loaded["common-limits"] = {areLimits = areLimits, commonLimits = commonLimits}
 end
 do
-local orNull, LEASE_TYPES, flattenLease, restoreLease
-function orNull(value)
-local ____temp_1
-if value == false then
-____temp_1 = nil
-else
-____temp_1 = value
-end
-return ____temp_1
-end
+local LEASE_TYPES, flattenLease, restoreLease
 LEASE_TYPES = {
 "number",
 "string",
@@ -5527,7 +5408,7 @@ local firstTokenDueMs = grant.firstTokenDueMs or false
 local hedgeAfterMs = grant.hedgeAfterMs or false
 local promptTokens = lease.promptTokens or false
 return {
-2,
+3,
 grant.source,
 grant.epoch,
 grant.probe,
@@ -5549,33 +5430,79 @@ hedgeAfterMs,
 promptTokens
 }
 end
-function restoreLease(leaseId, v)
-if v[1] ~= 2 then
+function restoreLease(leaseId, version, source, epoch, probe, reservedTokens, leaseTtlMs, startInMs, expiresAtMs, startedAtMs, inflight, ttftMs, tag, retry, overdue, passedOver, windowId, globalWindowId, firstTokenDueMs, hedgeAfterMs, promptTokens)
+if version ~= 3 then
 return nil
 end
+local ____leaseId_4 = leaseId
+local ____source_5 = source
+local ____epoch_6 = epoch
+local ____probe_7 = probe
+local ____reservedTokens_8 = reservedTokens
+local ____leaseTtlMs_9 = leaseTtlMs
+local ____startInMs_10 = startInMs
+local ____passedOver_11 = passedOver
+local ____temp_1
+if windowId == false then
+____temp_1 = nil
+else
+____temp_1 = windowId
+end
+local ____temp_2
+if firstTokenDueMs == false then
+____temp_2 = nil
+else
+____temp_2 = firstTokenDueMs
+end
+local ____temp_3
+if hedgeAfterMs == false then
+____temp_3 = nil
+else
+____temp_3 = hedgeAfterMs
+end
+local ____temp_14 = {
+leaseId = ____leaseId_4,
+source = ____source_5,
+epoch = ____epoch_6,
+probe = ____probe_7,
+reservedTokens = ____reservedTokens_8,
+leaseTtlMs = ____leaseTtlMs_9,
+startInMs = ____startInMs_10,
+passedOver = ____passedOver_11,
+windowId = ____temp_1,
+firstTokenDueMs = ____temp_2,
+hedgeAfterMs = ____temp_3
+}
+local ____expiresAtMs_15 = expiresAtMs
+local ____startedAtMs_16 = startedAtMs
+local ____inflight_17 = inflight
+local ____ttftMs_18 = ttftMs
+local ____tag_19 = tag
+local ____retry_20 = retry
+local ____overdue_21 = overdue
+local ____temp_12
+if globalWindowId == false then
+____temp_12 = nil
+else
+____temp_12 = globalWindowId
+end
+local ____temp_13
+if promptTokens == false then
+____temp_13 = nil
+else
+____temp_13 = promptTokens
+end
 return {
-grant = {
-leaseId = leaseId,
-source = v[2],
-epoch = v[3],
-probe = v[4],
-reservedTokens = v[5],
-leaseTtlMs = v[6],
-startInMs = v[7],
-passedOver = v[15],
-windowId = orNull(v[16]),
-firstTokenDueMs = orNull(v[18]),
-hedgeAfterMs = orNull(v[19])
-},
-expiresAtMs = v[8],
-startedAtMs = v[9],
-inflight = v[10],
-ttftMs = v[11],
-tag = v[12],
-retry = v[13],
-overdue = v[14],
-globalWindowId = orNull(v[17]),
-promptTokens = orNull(v[20]) or nil
+grant = ____temp_14,
+expiresAtMs = ____expiresAtMs_15,
+startedAtMs = ____startedAtMs_16,
+inflight = ____inflight_17,
+ttftMs = ____ttftMs_18,
+tag = ____tag_19,
+retry = ____retry_20,
+overdue = ____overdue_21,
+globalWindowId = ____temp_12,
+promptTokens = ____temp_13
 }
 end
 ____loaded["lease-layout"] = {flattenLease = flattenLease, restoreLease = restoreLease, LEASE_TYPES = LEASE_TYPES}
@@ -5588,6 +5515,8 @@ local __TS__ArraySlice = ____from.__TS__ArraySlice
 local ____from = ____loaded["keys"]
 local GRANTS_KEY = ____from.GRANTS_KEY
 local sourceLeasesKey = ____from.sourceLeasesKey
+local ____from = ____loaded["layout"]
+local packedList = ____from.packedList
 local ____from = ____loaded["lease-layout"]
 local flattenLease = ____from.flattenLease
 local restoreLease = ____from.restoreLease
@@ -5614,7 +5543,7 @@ end
 end
 end
 function packedLease(lease)
-return cmsgpack.pack(flattenLease(lease))
+return packedList(flattenLease(lease))
 end
 function unpackedLease(leaseId, packed)
 return restoreLease(
@@ -5628,22 +5557,25 @@ end
 LeaseStore = __TS__Class()
 LeaseStore.name = "LeaseStore"
 function LeaseStore.prototype.____constructor(self, prefix, nowMs, sources)
-self.prefix = prefix
 self.nowMs = nowMs
 self.sources = sources
 self.known = {}
 self.packed = {}
 self.moved = {}
+self.storedCounts = {}
 self.counts = {}
 self.movedCount = 0
 self.reclaimed = {}
 self.dropped = {}
 self.sourceKeys = {}
 self.touched = {}
+self.allKey = prefix .. "l"
+self.grantsKey = prefix .. GRANTS_KEY
+self.now = score(nowMs)
 local ____list = sources
 for ____at = 1, #____list do
 local source = ____list[____at]
-self.sourceKeys[source] = sourceLeasesKey(source)
+self.sourceKeys[source] = prefix .. sourceLeasesKey(source)
 end
 end
 function LeaseStore.prototype.prefetch(self, leaseIds)
@@ -5652,7 +5584,7 @@ leaseIds,
 function(part)
 local found = redis.call(
 "HMGET",
-self.prefix .. GRANTS_KEY,
+self.grantsKey,
 unpack(part)
 )
 do
@@ -5670,7 +5602,7 @@ local known = self.known[leaseId]
 if known == nil then
 self:keep(
 leaseId,
-redis.call("HGET", self.prefix .. GRANTS_KEY, leaseId)
+redis.call("HGET", self.grantsKey, leaseId)
 )
 known = self.known[leaseId]
 end
@@ -5683,7 +5615,7 @@ end
 return ____temp_0
 end
 function LeaseStore.prototype.count(self)
-return self:countOf("l")
+return self:countOf(self.allKey)
 end
 function LeaseStore.prototype.inflightOf(self, source)
 return self:countOf(self.sourceKeys[source])
@@ -5715,7 +5647,7 @@ end
 function LeaseStore.prototype.expire(self, nowMs, onExpired)
 local ended = redis.call(
 "ZRANGEBYSCORE",
-self.prefix .. "l",
+self.allKey,
 "-inf",
 score(nowMs),
 "LIMIT",
@@ -5737,7 +5669,7 @@ local __continue22
 repeat
 local ____self_reclaimed_1 = self.reclaimed
 ____self_reclaimed_1[#____self_reclaimed_1 + 1] = leaseId
-local packed = redis.call("HGET", self.prefix .. GRANTS_KEY, leaseId)
+local packed = redis.call("HGET", self.grantsKey, leaseId)
 self.known[leaseId] = false
 local ____temp_2
 if type(packed) == "string" then
@@ -5763,29 +5695,24 @@ end
 end
 end
 function LeaseStore.prototype.nextExpiryMs(self)
-return self:nextOf("l", "")
+return self:nextOf(self.allKey, "")
 end
 function LeaseStore.prototype.nextExpiryOfMs(self, source)
 return self:nextOf(self.sourceKeys[source], source)
 end
 function LeaseStore.prototype.save(self, ttlMs)
-local all = self.prefix .. "l"
-local grants = self.prefix .. GRANTS_KEY
+local allKey = self.allKey
+local grantsKey = self.grantsKey
 local gone = {unpack(self.reclaimed)}
 if #gone > 0 then
 local ____list = self.sources
 for ____at = 1, #____list do
 local source = ____list[____at]
-redis.call(
-"ZREMRANGEBYSCORE",
-self.prefix .. self.sourceKeys[source],
-"-inf",
-score(self.nowMs)
-)
+redis.call("ZREMRANGEBYSCORE", self.sourceKeys[source], "-inf", self.now)
 end
 end
 for source in pairs(self.dropped) do
-local key = self.prefix .. self.sourceKeys[source]
+local key = self.sourceKeys[source]
 inParts(
 self.dropped[source],
 function(part) return redis.call(
@@ -5797,6 +5724,8 @@ unpack(part)
 end
 local kept = {}
 local keptOf = {}
+local expiryMs = 0 / 0
+local expiry = ""
 for leaseId in pairs(self.moved) do
 do
 local __continue35
@@ -5807,7 +5736,10 @@ gone[#gone + 1] = leaseId
 __continue35 = true
 break
 end
-local expiry = score(lease.expiresAtMs)
+if lease.expiresAtMs ~= expiryMs then
+expiryMs = lease.expiresAtMs
+expiry = score(expiryMs)
+end
 kept[#kept + 1] = expiry
 kept[#kept + 1] = leaseId
 local own = listOf(keptOf, lease.grant.source)
@@ -5821,15 +5753,8 @@ end
 end
 end
 for source in pairs(keptOf) do
-local key = self.prefix .. self.sourceKeys[source]
-inParts(
-keptOf[source],
-function(part) return redis.call(
-"ZADD",
-key,
-unpack(part)
-) end
-)
+local key = self.sourceKeys[source]
+self:place(key, keptOf[source])
 redis.call("PEXPIRE", key, ttlMs)
 end
 inParts(
@@ -5837,60 +5762,73 @@ gone,
 function(part)
 redis.call(
 "ZREM",
-all,
+allKey,
 unpack(part)
 )
 redis.call(
 "HDEL",
-grants,
+grantsKey,
 unpack(part)
 )
 end
 )
-inParts(
-kept,
-function(part) return redis.call(
-"ZADD",
-all,
-unpack(part)
-) end
-)
+self:place(allKey, kept)
 local changed = self:changedLeases()
 inParts(
 changed,
 function(part) return redis.call(
 "HSET",
-grants,
+grantsKey,
 unpack(part)
 ) end
 )
 if #kept + #changed == 0 then
 return
 end
-redis.call("PEXPIRE", all, ttlMs)
-redis.call("PEXPIRE", grants, ttlMs)
+redis.call("PEXPIRE", allKey, ttlMs)
+redis.call("PEXPIRE", grantsKey, ttlMs)
+end
+function LeaseStore.prototype.place(self, key, places)
+if #places == 0 then
+return
+end
+local growsLarge = (self.storedCounts[key] or 16) < 16 and (self.counts[key] or 0) >= 16
+if growsLarge then
+redis.call("ZADD", key, self.now, "makes a tree of this set, which adds leases in a fifth of the time")
+end
+inParts(
+places,
+function(part) return redis.call(
+"ZADD",
+key,
+unpack(part)
+) end
+)
+if growsLarge then
+redis.call("ZREM", key, "makes a tree of this set, which adds leases in a fifth of the time")
+end
 end
 function LeaseStore.prototype.changedLeases(self)
 local changed = {}
 for leaseId in pairs(self.known) do
 do
-local __continue46
+local __continue50
 repeat
 local lease = self.known[leaseId]
 if lease == false then
-__continue46 = true
+__continue50 = true
 break
 end
 local packed = packedLease(lease)
 if packed == self.packed[leaseId] and self.moved[leaseId] == nil then
-__continue46 = true
+__continue50 = true
 break
 end
 changed[#changed + 1] = leaseId
 changed[#changed + 1] = packed
-__continue46 = true
+__continue50 = true
 until true
-if not __continue46 then
+if not __continue50 then
 break
 end
 end
@@ -5931,26 +5869,22 @@ local known = self.counts[key]
 if known ~= nil then
 return known
 end
-local stored = tonumber(redis.call(
-"ZCOUNT",
-self.prefix .. key,
-"(" .. score(self.nowMs),
-"+inf"
-)) or 0
+local stored = tonumber(redis.call("ZCOUNT", key, "(" .. self.now, "+inf")) or 0
+self.storedCounts[key] = stored
 self.counts[key] = stored
 return stored
 end
 function LeaseStore.prototype.changeCounts(self, lease, by)
 local own = self.sourceKeys[lease.grant.source]
-self.counts["l"] = self:countOf("l") + by
+self.counts[self.allKey] = self:countOf(self.allKey) + by
 self.counts[own] = self:countOf(own) + by
 end
 function LeaseStore.prototype.nextOf(self, key, source)
 local next = nil
 local stored = redis.call(
 "ZRANGEBYSCORE",
-self.prefix .. key,
-"(" .. score(self.nowMs),
+key,
+"(" .. self.now,
 "+inf",
 "WITHSCORES",
 "LIMIT",
@@ -5961,16 +5895,16 @@ do
 local at = 0
 while at < #stored do
 do
-local __continue62
+local __continue66
 repeat
 if self.moved[stored[at + 1]] ~= nil then
-__continue62 = true
+__continue66 = true
 break
 end
 next = tonumber(stored[at + 1 + 1]) or nil
 break
 until true
-if not __continue62 then
+if not __continue66 then
 break
 end
 end
@@ -5979,19 +5913,19 @@ end
 end
 for leaseId in pairs(self.moved) do
 do
-local __continue64
+local __continue68
 repeat
 local lease = self.known[leaseId]
 if lease == false or source ~= "" and lease.grant.source ~= source then
-__continue64 = true
+__continue68 = true
 break
 end
 if next == nil or lease.expiresAtMs < next then
 next = lease.expiresAtMs
 end
-__continue64 = true
+__continue68 = true
 until true
-if not __continue64 then
+if not __continue68 then
 break
 end
 end
@@ -6182,6 +6116,338 @@ end
 ____loaded["size-store"] = {SizeStore = SizeStore}
 end
 do
+local noise, judgedValues, judgedSource, learnedValues, addLearned, troubleValues, addTrouble
+local ____from = ____loaded["lualib_bundle"]
+local __TS__ArrayPush = ____from.__TS__ArrayPush
+function noise(v, at)
+return {
+vainCuts = v[at + 1],
+rareCuts = v[at + 1 + 1],
+fullLevel = v[at + 2 + 1],
+attempts = v[at + 3 + 1],
+refusals = v[at + 4 + 1],
+usualGap = v[at + 5 + 1],
+heardAttempts = v[at + 6 + 1],
+heardAtMs = v[at + 7 + 1]
+}
+end
+function judgedValues(source, learned, trouble)
+local ____source_0 = source
+local gates = ____source_0.gates
+local breaker = ____source_0.breaker
+local cooldown = ____source_0.cooldown
+local pacer = ____source_0.pacer
+local health = ____source_0.health
+local ____pacer_1 = pacer
+local window = ____pacer_1.window
+local rate = ____pacer_1.rate
+local goodput = ____pacer_1.goodput
+local values = {
+3,
+learned,
+trouble,
+gates.windowId,
+gates.windowRequests,
+gates.windowTokens,
+gates.requestTatMs,
+gates.tokenTatMs,
+gates.newestGrant,
+breaker.state,
+cooldown.coolUntilMs,
+cooldown.limitedInARow,
+cooldown.limitedAtMs,
+cooldown.nextGrantMs,
+window.wMax,
+window.cutAtMs,
+window.kMs,
+rate.wMax,
+rate.cutAtMs,
+rate.kMs,
+goodput.bestPerS,
+goodput.bestAtMs,
+pacer.attemptMs,
+pacer.startWindow,
+pacer.rateTatMs,
+pacer.rateToleranceMs,
+pacer.learnedRpm,
+pacer.learnedTpm,
+health.successes,
+health.failures,
+health.atMs,
+health.ttftMs,
+health.tpotMs,
+health.failMs,
+health.durationMs,
+health.samples,
+health.lastSuccessMs,
+source.reclosedAtMs,
+source.turns,
+source.lastGrant
+}
+if source.lastError ~= nil then
+__TS__ArrayPush(values, source.lastError.code, source.lastError.message)
+end
+return values
+end
+function judgedSource(windowId, windowRequests, windowTokens, requestTatMs, tokenTatMs, newestGrant, state, coolUntilMs, limitedInARow, limitedAtMs, nextGrantMs, windowMax, windowCutAtMs, windowKMs, rateMax, rateCutAtMs, rateKMs, bestPerS, bestAtMs, attemptMs, startWindow, rateTatMs, rateToleranceMs, learnedRpm, learnedTpm, successes, failures, atMs, ttftMs, tpotMs, failMs, durationMs, samples, lastSuccessMs, reclosedAtMs, turns, lastGrant, errorCode, errorMessage)
+local ____temp_3 = {
+windowId = windowId,
+windowRequests = windowRequests,
+windowTokens = windowTokens,
+requestTatMs = requestTatMs,
+tokenTatMs = tokenTatMs,
+newestGrant = newestGrant
+}
+local ____temp_4 = {state = state}
+local ____temp_5 = {coolUntilMs = coolUntilMs, limitedInARow = limitedInARow, limitedAtMs = limitedAtMs, nextGrantMs = nextGrantMs}
+local ____temp_6 = {
+window = {wMax = windowMax, cutAtMs = windowCutAtMs, kMs = windowKMs},
+rate = {wMax = rateMax, cutAtMs = rateCutAtMs, kMs = rateKMs},
+goodput = {bestPerS = bestPerS, bestAtMs = bestAtMs},
+attemptMs = attemptMs,
+startWindow = startWindow,
+rateTatMs = rateTatMs,
+rateToleranceMs = rateToleranceMs,
+learnedRpm = learnedRpm,
+learnedTpm = learnedTpm
+}
+local ____temp_7 = {}
+local ____temp_8 = {}
+local ____temp_9 = {
+successes = successes,
+failures = failures,
+atMs = atMs,
+ttftMs = ttftMs,
+tpotMs = tpotMs,
+failMs = failMs,
+durationMs = durationMs,
+samples = samples,
+lastSuccessMs = lastSuccessMs
+}
+local ____reclosedAtMs_10 = reclosedAtMs
+local ____turns_11 = turns
+local ____lastGrant_12 = lastGrant
+local ____temp_2
+if errorCode == nil then
+____temp_2 = nil
+else
+____temp_2 = {code = errorCode, message = errorMessage}
+end
+return {
+gates = ____temp_3,
+breaker = ____temp_4,
+cooldown = ____temp_5,
+pacer = ____temp_6,
+gradient = ____temp_7,
+evidence = ____temp_8,
+health = ____temp_9,
+reclosedAtMs = ____reclosedAtMs_10,
+turns = ____turns_11,
+lastGrant = ____lastGrant_12,
+lastError = ____temp_2
+}
+end
+function learnedValues(____bindingPattern0)
+local evidence
+local gradient
+local pacer
+local breaker
+breaker = ____bindingPattern0.breaker
+pacer = ____bindingPattern0.pacer
+gradient = ____bindingPattern0.gradient
+evidence = ____bindingPattern0.evidence
+local ____breaker_13 = breaker
+local stretches = ____breaker_13.stretches
+local ____pacer_14 = pacer
+local goodput = ____pacer_14.goodput
+return {
+breaker.epoch,
+breaker.consecutiveFailures,
+stretches.ids,
+stretches.successes,
+stretches.failures,
+goodput.weight,
+goodput.atMs,
+goodput.firstAtMs,
+goodput.granted,
+goodput.refused,
+pacer.firstAdmittedMs,
+pacer.admitted,
+pacer.bucket,
+pacer.bucketCount,
+pacer.earlierCount,
+gradient.samples,
+gradient.baseMs,
+gradient.baseAtMs,
+evidence.score,
+evidence.atMs,
+evidence.fails,
+evidence.hangs
+}
+end
+function addLearned(____bindingPattern0, v)
+local evidence
+local gradient
+local pacer
+local breaker
+breaker = ____bindingPattern0.breaker
+pacer = ____bindingPattern0.pacer
+gradient = ____bindingPattern0.gradient
+evidence = ____bindingPattern0.evidence
+local ____pacer_15 = pacer
+local goodput = ____pacer_15.goodput
+breaker.epoch = v[1]
+breaker.consecutiveFailures = v[2]
+breaker.stretches = {ids = v[3], successes = v[4], failures = v[5]}
+goodput.weight = v[6]
+goodput.atMs = v[7]
+goodput.firstAtMs = v[8]
+goodput.granted = v[9]
+goodput.refused = v[10]
+pacer.firstAdmittedMs = v[11]
+pacer.admitted = v[12]
+pacer.bucket = v[13]
+pacer.bucketCount = v[14]
+pacer.earlierCount = v[15]
+gradient.samples = v[16]
+gradient.baseMs = v[17]
+gradient.baseAtMs = v[18]
+evidence.score = v[19]
+evidence.atMs = v[20]
+evidence.fails = v[21]
+evidence.hangs = v[22]
+end
+function troubleValues(____bindingPattern0)
+local pacer
+local breaker
+breaker = ____bindingPattern0.breaker
+pacer = ____bindingPattern0.pacer
+local ____pacer_16 = pacer
+local windowNoise = ____pacer_16.windowNoise
+local rateNoise = ____pacer_16.rateNoise
+return {
+breaker.openUntilMs,
+breaker.trips,
+breaker.closedAtMs,
+breaker.dead,
+breaker.deadInARow,
+breaker.probeLease,
+breaker.probesLeft,
+windowNoise.vainCuts,
+windowNoise.rareCuts,
+windowNoise.fullLevel,
+windowNoise.attempts,
+windowNoise.refusals,
+windowNoise.usualGap,
+windowNoise.heardAttempts,
+windowNoise.heardAtMs,
+rateNoise.vainCuts,
+rateNoise.rareCuts,
+rateNoise.fullLevel,
+rateNoise.attempts,
+rateNoise.refusals,
+rateNoise.usualGap,
+rateNoise.heardAttempts,
+rateNoise.heardAtMs
+}
+end
+function addTrouble(____bindingPattern0, v)
+local pacer
+local breaker
+breaker = ____bindingPattern0.breaker
+pacer = ____bindingPattern0.pacer
+breaker.openUntilMs = v[1]
+breaker.trips = v[2]
+breaker.closedAtMs = v[3]
+breaker.dead = v[4]
+breaker.deadInARow = v[5]
+breaker.probeLease = v[6]
+breaker.probesLeft = v[7]
+pacer.windowNoise = noise(v, 7)
+pacer.rateNoise = noise(v, 15)
+end
+____loaded["source-layout"] = {judgedValues = judgedValues, learnedValues = learnedValues, troubleValues = troubleValues, addLearned = addLearned, addTrouble = addTrouble, judgedSource = judgedSource}
+end
+do
+local askFrom, readLater, setLater, unpackFor, laterParts, packedSource
+local ____from = ____loaded["layout"]
+local packedList = ____from.packedList
+local ____from = ____loaded["source-layout"]
+local addLearned = ____from.addLearned
+local addTrouble = ____from.addTrouble
+local judgedValues = ____from.judgedValues
+local learnedValues = ____from.learnedValues
+local troubleValues = ____from.troubleValues
+function askFrom(____bindingPattern0, parts)
+local evidence
+local gradient
+local pacer
+local breaker
+breaker = ____bindingPattern0.breaker
+pacer = ____bindingPattern0.pacer
+gradient = ____bindingPattern0.gradient
+evidence = ____bindingPattern0.evidence
+setmetatable(breaker, parts)
+setmetatable(pacer, parts)
+setmetatable(pacer.goodput, parts)
+setmetatable(gradient, parts)
+setmetatable(evidence, parts)
+end
+function readLater(record, field)
+unpackFor(record, field)
+return record[field]
+end
+function setLater(record, field, value)
+unpackFor(record, field)
+record[field] = value
+end
+function unpackFor(record, field)
+local parts = getmetatable(record)
+local source = parts.source
+local learned = parts.learned
+local trouble = parts.trouble
+askFrom(source, nil)
+if learned ~= nil then
+addLearned(
+source,
+cmsgpack.unpack(learned)
+)
+parts.learned = nil
+if record[field] ~= nil then
+if trouble ~= nil then
+askFrom(source, parts)
+end
+return
+end
+end
+if trouble == nil then
+return
+end
+addTrouble(
+source,
+cmsgpack.unpack(trouble)
+)
+parts.trouble = nil
+end
+function laterParts(source, learned, trouble)
+local parts = {
+__index = readLater,
+__newindex = setLater,
+source = source,
+learned = learned,
+trouble = trouble
+}
+askFrom(source, parts)
+return parts
+end
+function packedSource(source, parts)
+local learned = parts and parts.learned or cmsgpack.pack(learnedValues(source))
+local trouble = parts and parts.trouble or cmsgpack.pack(troubleValues(source))
+return packedList(judgedValues(source, learned, trouble))
+end
+____loaded["later-parts"] = {laterParts = laterParts, packedSource = packedSource}
+end
+do
 local packedWorker, loadWorkers, saveWorkers
 local ____from = ____loaded["lualib_bundle"]
 local Map = ____from.Map
@@ -6253,18 +6519,16 @@ end
 ____loaded["worker-store"] = {loadWorkers = loadWorkers, saveWorkers = saveWorkers}
 end
 do
-local readState, sourceRecord, unpackedValues, applyLearnedLimits, saveState, SCOPE_FIELDS, loadScope, loadProgress
+local readState, knownSource, readSource, unknownSource, endLostProbe, unpackedValues, changedState, SCOPE_FIELDS, loadScope, loadProgress
 local ____from = ____loaded["lualib_bundle"]
 local __TS__ArrayMap = ____from.__TS__ArrayMap
 local __TS__ArrayConcat = ____from.__TS__ArrayConcat
 local __TS__New = ____from.__TS__New
 local __TS__Iterator = ____from.__TS__Iterator
-local __TS__ObjectAssign = ____from.__TS__ObjectAssign
+local __TS__SparseArrayNew = ____from.__TS__SparseArrayNew
+local __TS__SparseArrayPush = ____from.__TS__SparseArrayPush
+local __TS__SparseArraySpread = ____from.__TS__SparseArraySpread
 local __TS__ArrayPush = ____from.__TS__ArrayPush
-local ____from = ____loaded["domain.gates.gate"]
-local gateRules = ____from.gateRules
-local ____from = ____loaded["domain.scheduling.pacer"]
-local lowerLimit = ____from.lowerLimit
 local ____from = ____loaded["domain.scope-state"]
 local newScopeState = ____from.newScopeState
 local newSourceRecord = ____from.newSourceRecord
@@ -6272,11 +6536,12 @@ local ____from = ____loaded["common-limits"]
 local commonLimits = ____from.commonLimits
 local ____from = ____loaded["keys"]
 local STATE_KEY = ____from.STATE_KEY
+local ____from = ____loaded["later-parts"]
+local laterParts = ____from.laterParts
+local packedSource = ____from.packedSource
 local ____from = ____loaded["layout"]
 local flattenScope = ____from.flattenScope
-local flattenSource = ____from.flattenSource
 local progressOf = ____from.progressOf
-local restoredSource = ____from.restoredSource
 local restoreScope = ____from.restoreScope
 local ____from = ____loaded["lease-store"]
 local inParts = ____from.inParts
@@ -6285,6 +6550,8 @@ local ____from = ____loaded["scope-clock"]
 local scopeClock = ____from.scopeClock
 local ____from = ____loaded["size-store"]
 local SizeStore = ____from.SizeStore
+local ____from = ____loaded["source-layout"]
+local judgedSource = ____from.judgedSource
 local ____from = ____loaded["worker-store"]
 local loadWorkers = ____from.loadWorkers
 local saveWorkers = ____from.saveWorkers
@@ -6312,44 +6579,50 @@ end
 )
 return stored
 end
-function sourceRecord(packed, nowMs)
-local ____temp_7
-if packed == nil then
-____temp_7 = nil
-else
-____temp_7 = unpackedValues(packed)
+function knownSource(parts, name, packed)
+return readSource(
+parts,
+name,
+pcall(cmsgpack.unpack, packed)
+)
 end
-local values = ____temp_7
-if values ~= nil then
-return restoredSource(values)
+function readSource(parts, name, isReadable, version, learned, trouble, ...)
+if not isReadable or version ~= 3 then
+return nil
 end
+local source = judgedSource(...)
+parts[name] = laterParts(source, learned, trouble)
+return source
+end
+function unknownSource(nowMs)
 local record = newSourceRecord(nowMs)
 record.breaker.epoch = math.floor(nowMs)
 return record
+end
+function endLostProbe(____bindingPattern0, leases)
+local breaker
+breaker = ____bindingPattern0.breaker
+if breaker.state == "closed" or breaker.probeLease == "" then
+return
+end
+if leases:get(breaker.probeLease) == nil then
+breaker.probeLease = ""
+end
 end
 function unpackedValues(packed)
 local values = {}
 pcall(function()
 values = cmsgpack.unpack(packed)
 end)
-return type(values) == "table" and values[1] == 2 and values or nil
+return type(values) == "table" and values[1] == 3 and values or nil
 end
-function applyLearnedLimits(source)
-local ____source_8 = source
-local config = ____source_8.config
-local pacer = ____source_8.pacer
-if pacer.learnedRpm == 0 and pacer.learnedTpm == 0 then
-return
-end
-local rpm = lowerLimit(config.rpm, pacer.learnedRpm)
-local tpm = lowerLimit(config.tpm, pacer.learnedTpm)
-source.rules = gateRules(__TS__ObjectAssign({}, config, {rpm = rpm, tpm = tpm}))
-end
-function saveState(prefix, state, always, touched, stored, ttlMs)
-local key = prefix .. STATE_KEY
-local changed = {unpack(always)}
+function changedState(state, touched, parts, stored)
+local changed = {}
 for name in pairs(touched) do
-local packed = cmsgpack.pack(flattenSource(state.sources:get(name)))
+local packed = packedSource(
+state.sources:get(name),
+parts[name]
+)
 if packed ~= stored[name] then
 __TS__ArrayPush(changed, name, packed)
 end
@@ -6358,12 +6631,7 @@ local scope = cmsgpack.pack(flattenScope(state))
 if scope ~= stored["*"] then
 __TS__ArrayPush(changed, "*", scope)
 end
-redis.call(
-"HSET",
-key,
-unpack(changed)
-)
-redis.call("PEXPIRE", key, ttlMs)
+return changed
 end
 function loadScope(prefix, own, server)
 local names = __TS__ArrayMap(
@@ -6381,15 +6649,24 @@ local setup = ____commonLimits_result_0.setup
 local changed = ____commonLimits_result_0.changed
 local leases = __TS__New(LeaseStore, prefix, nowMs, names)
 local sizes = __TS__New(SizeStore, prefix)
+local parts = {}
 local function recordOf(name)
-local ____sourceRecord_2 = sourceRecord
 local ____clock_isNew_1
 if clock.isNew then
 ____clock_isNew_1 = nil
 else
 ____clock_isNew_1 = stored[name]
 end
-return ____sourceRecord_2(____clock_isNew_1, nowMs)
+local packed = ____clock_isNew_1
+local ____temp_2
+if packed == nil then
+____temp_2 = nil
+else
+____temp_2 = knownSource(parts, name, packed)
+end
+local record = ____temp_2 or unknownSource(nowMs)
+endLostProbe(record, leases)
+return record
 end
 local state = newScopeState(
 setup,
@@ -6398,13 +6675,6 @@ leases,
 function(model) return sizes:bookOf(model) end,
 recordOf
 )
-for ____, source in __TS__Iterator(state.sources:values()) do
-applyLearnedLimits(source)
-local breaker = source.breaker
-if breaker.probeLease ~= "" and leases:get(breaker.probeLease) == nil then
-breaker.probeLease = ""
-end
-end
 local ____clock_isNew_3
 if clock.isNew then
 ____clock_isNew_3 = nil
@@ -6440,14 +6710,19 @@ local always = {
 clock.packed,
 unpack(changed)
 }
-saveState(
-prefix,
-state,
-always,
-leases.touched,
-stored,
-ttlMs
+local key = prefix .. STATE_KEY
+local ____redis_call_6 = redis.call
+local ____array_5 = __TS__SparseArrayNew(
+"HSET",
+key,
+unpack(always)
 )
+__TS__SparseArrayPush(
+____array_5,
+unpack(changedState(state, leases.touched, parts, stored))
+)
+____redis_call_6(__TS__SparseArraySpread(____array_5))
+redis.call("PEXPIRE", key, ttlMs)
 leases:save(ttlMs)
 sizes:save(ttlMs)
 if setup.scheduling.fairness then
@@ -6459,16 +6734,16 @@ end
 SCOPE_FIELDS = {"@", "~~", "~", "*"}
 function loadProgress(prefix, server)
 local stored = readState(prefix, {"@", "*"})
-local ____scopeClock_result_5 = scopeClock(server, stored["@"])
-local nowMs = ____scopeClock_result_5.nowMs
-local isNew = ____scopeClock_result_5.isNew
-local ____temp_6
+local ____scopeClock_result_7 = scopeClock(server, stored["@"])
+local nowMs = ____scopeClock_result_7.nowMs
+local isNew = ____scopeClock_result_7.isNew
+local ____temp_8
 if isNew or stored["*"] == nil then
-____temp_6 = nil
+____temp_8 = nil
 else
-____temp_6 = unpackedValues(stored["*"])
+____temp_8 = unpackedValues(stored["*"])
 end
-local values = ____temp_6
+local values = ____temp_8
 return {
 lastProgressMs = values == nil and -1e999 or progressOf(values),
 nowMs = nowMs
@@ -6501,7 +6776,6 @@ do
 local answer
 local ____from = ____loaded["lualib_bundle"]
 local __TS__StringStartsWith = ____from.__TS__StringStartsWith
-local __TS__Iterator = ____from.__TS__Iterator
 local __TS__ObjectAssign = ____from.__TS__ObjectAssign
 local function describeScope(...) return ____need("domain.description").describeScope(...) end
 local function describeSource(...) return ____need("domain.description").describeSource(...) end
@@ -6638,8 +6912,9 @@ local state = ____loadScope_result_3.state
 local clock = ____loadScope_result_3.clock
 reclaimExpired(state, clock)
 local sources = {}
-for ____, ____value in __TS__Iterator(state.sources) do
-local source = ____value[2]
+local ____list = state.sourceList
+for ____at = 1, #____list do
+local source = ____list[____at]
 sources[#sources + 1] = describeSource(state, source, clock)
 end
 return cjson.encode(__TS__ObjectAssign(
