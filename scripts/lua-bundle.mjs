@@ -2,6 +2,7 @@
 // This makes plain blocks, in the order of their needs, of the compiler's modules behind a `require`, writes constants where
 // they are used, and leaves out what nothing reaches. Readable, since a failing script names its lines.
 
+import { inlineFunctions } from "./lua-inline.mjs";
 import { withPeepholes } from "./lua-peepholes.mjs";
 
 const MODULE = /^\["([^"]+)"\] = function\(\.\.\.\) \n([\s\S]*?)^ end,\n/gm;
@@ -208,6 +209,7 @@ export function bundled(lua, { later, result }) {
   for (const module of ordered) collectDeclared(module);
   inlineConstants(ordered);
   for (const module of ordered) module.statements = module.statements.map(withPeepholes);
+  inlineFunctions(ordered);
   const modules = shake(ordered, [{ module: "main", name: result }]);
   const isNow = reachableFrom("main", modules, later);
   const definedLater = modules.filter(({ name }) => !isNow.has(name));

@@ -248,6 +248,8 @@ function forgetFactsOf(source: SourceState): void {
 export interface Lineup {
   readonly candidates: readonly SourceName[];
   readonly standings: Standing[];
+  /** How many of them can't start at once. */
+  waiting: number;
   /** Of sources that calls are believed to use alike, the one with the lowest limit of size. */
   readonly tightest: readonly SourceState[];
   /** Before demotion and noise, for calls of this tag and length; below 0 = not found yet. */

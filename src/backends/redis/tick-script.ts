@@ -15,20 +15,19 @@ local cooldownWaitMs = ____from.cooldownWaitMs
 local ____from = ____need("domain.gates.gate")
 local requestsBooked = ____from.requestsBooked
 local tokensBooked = ____from.tokensBooked
-local ____from = ____need("domain.scheduling.evidence")
-local evidenceNow = ____from.evidenceNow
 local ____from = ____need("domain.scheduling.first-token")
 local firstTokenDueMs = ____from.firstTokenDueMs
 local ____from = ____need("domain.scheduling.health")
 local successShare = ____from.successShare
 local ____from = ____need("domain.scheduling.in-force")
-local isRamping = ____from.isRamping
 local rateInForce = ____from.rateInForce
 local windowInForce = ____from.windowInForce
 local ____from = ____need("domain.scheduling.pool")
 local poolOf = ____from.poolOf
 local ____from = ____need("domain.standing")
 local usualRefusal = ____from.usualRefusal
+local ____from = ____need("domain.scheduling.decay")
+local decayFactor = ____from.decayFactor
 function describeAdaptive(state, source, nowMs)
 local ____source_2 = source
 local pacer = ____source_2.pacer
@@ -53,7 +52,7 @@ ____temp_3 = nil
 else
 ____temp_3 = nowMs - cutAtMs
 end
-local ____evidenceNow_result_9 = evidenceNow(evidence, nowMs)
+local ____evidenceNow_result_9 = (evidence.score == 0 and 0 or evidence.score * decayFactor(nowMs - evidence.atMs, 60000))
 local ____TRIPS_AT_10 = 9.2
 local ____successShare_result_11 = successShare(health, nowMs)
 local ____knownOrNull_result_12 = knownOrNull(health.ttftMs)
@@ -76,7 +75,7 @@ successShare = ____successShare_result_11,
 ttftMs = ____knownOrNull_result_12,
 tpotMs = ____knownOrNull_result_13,
 firstTokenDueMs = ____state_scheduling_overdue_4,
-ramping = isRamping(source, nowMs)
+ramping = (nowMs - source.reclosedAtMs < 10000)
 }
 end
 function describeScope(state)
@@ -139,7 +138,6 @@ local __TS__ArrayMap = ____from.__TS__ArrayMap
 local __TS__ArrayConcat = ____from.__TS__ArrayConcat
 local __TS__New = ____from.__TS__New
 local __TS__ArrayEvery = ____from.__TS__ArrayEvery
-local __TS__NumberIsNaN = ____from.__TS__NumberIsNaN
 local ____from = ____need("domain.leases")
 local leaseEndMs = ____from.leaseEndMs
 local ____from = ____need("domain.scope-state")
@@ -149,14 +147,14 @@ local areLimits = ____from.areLimits
 local ____from = ____need("keys")
 local GRANTS_KEY = ____from.GRANTS_KEY
 local STATE_KEY = ____from.STATE_KEY
-local sourceLeasesKey = ____from.sourceLeasesKey
 local ____from = ____need("layout")
 local flattenScope = ____from.flattenScope
+local packedList = ____from.packedList
 local ____from = ____need("lease-layout")
 local LEASE_TYPES = ____from.LEASE_TYPES
+local flattenLease = ____from.flattenLease
 local ____from = ____need("lease-store")
 local LeaseStore = ____from.LeaseStore
-local packedLease = ____from.packedLease
 local score = ____from.score
 local unpackedLease = ____from.unpackedLease
 local ____from = ____need("scope-clock")
@@ -297,7 +295,7 @@ local list = value
 local known = example
 return (#known == 0 or #list == #known) and __TS__ArrayEvery(
 list,
-function(____, item) return type(item) == "number" and not __TS__NumberIsNaN(item) end
+function(____, item) return type(item) == "number" and not (item ~= item) end
 )
 end
 function isLike(values, types)
@@ -308,7 +306,7 @@ do
 local at = 0
 while at < #types do
 local value = values[at + 1]
-if type(value) ~= types[at + 1] or __TS__NumberIsNaN(value) then
+if type(value) ~= types[at + 1] or (value ~= value) then
 return false
 end
 at = at + 1
@@ -319,13 +317,13 @@ end
 function reviseLeases(prefix, names, leaseTtlMs, nowMs, ttlMs)
 local all = prefix .. "l"
 local grants = prefix .. GRANTS_KEY
-local latest = score(leaseEndMs(nowMs, leaseTtlMs))
+local latest = score((math.floor(nowMs + leaseTtlMs)))
 local revised = 0
 for ____, key in ipairs(__TS__ArrayConcat(
 {all},
 __TS__ArrayMap(
 names,
-function(____, name) return prefix .. sourceLeasesKey(name) end
+function(____, name) return prefix .. (("l" .. ":") .. name) end
 )
 )) do
 local ____list = redis.call("ZRANGEBYSCORE", key, "(" .. latest, "+inf")
@@ -355,11 +353,11 @@ redis.call(
 "HSET",
 grants,
 leaseId,
-packedLease(lease)
+(packedList(flattenLease(lease)))
 )
 revised = revised + 1
 end
-local own = prefix .. sourceLeasesKey(lease.grant.source)
+local own = prefix .. (("l" .. ":") .. lease.grant.source)
 local ____list = {all, own}
 for ____at = 1, #____list do
 local key = ____list[____at]
@@ -401,7 +399,7 @@ for ____, key in ipairs(__TS__ArrayConcat(
 {"l"},
 __TS__ArrayMap(
 names,
-function(____, name) return sourceLeasesKey(name) end
+function(____, name) return (("l" .. ":") .. name) end
 )
 )) do
 dropped = dropped + dropOtherType(prefix .. key, "zset")
@@ -940,9 +938,6 @@ self[len] = items[i]
 end
 return len
 end
-local function __TS__ArrayIsArray(value)
-return type(value) == "table" and (value[1] ~= nil or next(value) == nil)
-end
 local function __TS__ArrayConcat(self, ...)
 local items = {...}
 local result = {}
@@ -953,7 +948,7 @@ result[len] = self[i]
 end
 for i = 1, #items do
 local item = items[i]
-if __TS__ArrayIsArray(item) then
+if (type(item) == "table" and (item[1] ~= nil or next(item) == nil)) then
 for j = 1, #item do
 len = len + 1
 result[len] = item[j]
@@ -972,9 +967,6 @@ return false
 end
 end
 return true
-end
-local function __TS__NumberIsNaN(value)
-return value ~= value
 end
 local function __TS__ArraySlice(self, first, last)
 local len = #self
@@ -1029,29 +1021,36 @@ local function __TS__SparseArraySpread(sparseArray)
 local _unpack = unpack or table.unpack
 return _unpack(sparseArray, 1, sparseArray.sparseLength)
 end
-____loaded["lualib_bundle"] = {__TS__MathTrunc = __TS__MathTrunc, __TS__ObjectAssign = __TS__ObjectAssign, __TS__ArraySort = __TS__ArraySort, __TS__ArrayFindIndex = __TS__ArrayFindIndex, __TS__ArrayIncludes = __TS__ArrayIncludes, Map = Map, __TS__New = __TS__New, __TS__Iterator = __TS__Iterator, __TS__ArrayIndexOf = __TS__ArrayIndexOf, __TS__Spread = __TS__Spread, __TS__ArrayMap = __TS__ArrayMap, __TS__ArraySetLength = __TS__ArraySetLength, __TS__StringIncludes = __TS__StringIncludes, __TS__ArrayFilter = __TS__ArrayFilter, __TS__ArraySome = __TS__ArraySome, __TS__ArraySplice = __TS__ArraySplice, __TS__ArrayFind = __TS__ArrayFind, __TS__ArrayPush = __TS__ArrayPush, __TS__Class = __TS__Class, __TS__ArraySlice = __TS__ArraySlice, __TS__ArrayConcat = __TS__ArrayConcat, __TS__ArrayEvery = __TS__ArrayEvery, __TS__NumberIsNaN = __TS__NumberIsNaN, __TS__SparseArrayNew = __TS__SparseArrayNew, __TS__SparseArrayPush = __TS__SparseArrayPush, __TS__SparseArraySpread = __TS__SparseArraySpread, __TS__StringStartsWith = __TS__StringStartsWith}
+____loaded["lualib_bundle"] = {__TS__MathTrunc = __TS__MathTrunc, __TS__ObjectAssign = __TS__ObjectAssign, __TS__ArraySort = __TS__ArraySort, __TS__ArrayFindIndex = __TS__ArrayFindIndex, __TS__ArrayIncludes = __TS__ArrayIncludes, Map = Map, __TS__New = __TS__New, __TS__Iterator = __TS__Iterator, __TS__ArrayIndexOf = __TS__ArrayIndexOf, __TS__Spread = __TS__Spread, __TS__ArrayMap = __TS__ArrayMap, __TS__ArraySetLength = __TS__ArraySetLength, __TS__StringIncludes = __TS__StringIncludes, __TS__ArrayFilter = __TS__ArrayFilter, __TS__ArraySome = __TS__ArraySome, __TS__ArraySplice = __TS__ArraySplice, __TS__ArrayFind = __TS__ArrayFind, __TS__ArrayPush = __TS__ArrayPush, __TS__Class = __TS__Class, __TS__ArraySlice = __TS__ArraySlice, __TS__ArrayConcat = __TS__ArrayConcat, __TS__ArrayEvery = __TS__ArrayEvery, __TS__SparseArrayNew = __TS__SparseArrayNew, __TS__SparseArrayPush = __TS__SparseArrayPush, __TS__SparseArraySpread = __TS__SparseArraySpread, __TS__StringStartsWith = __TS__StringStartsWith}
 end
 do
-local seededRandom, draw, jittered
+local presentState, nextState, seededRandom, draw, jittered
 local ____from = ____loaded["lualib_bundle"]
 local __TS__MathTrunc = ____from.__TS__MathTrunc
+function presentState(____bindingPattern0)
+local state
+local seed
+seed = ____bindingPattern0.seed
+state = ____bindingPattern0.state
+return state == 0 and math.abs(__TS__MathTrunc(seed)) % (2147483647 - 1) + 1 or state
+end
+function nextState(state)
+return state * 16807 % 2147483647
+end
 function seededRandom(seed)
 return {seed = seed, state = 0}
 end
 function draw(random)
-if random.state == 0 then
-random.state = math.abs(__TS__MathTrunc(random.seed)) % (2147483647 - 1) + 1
-end
-random.state = random.state * 16807 % 2147483647
+random.state = nextState(presentState(random))
 return random.state / 2147483647
 end
 function jittered(value, share, random)
 return value * (1 - share + 2 * share * draw(random))
 end
-____loaded["domain.random"] = {jittered = jittered, seededRandom = seededRandom}
+____loaded["domain.random"] = {jittered = jittered, presentState = presentState, seededRandom = seededRandom}
 end
 do
-local ownCooldownMs, noCooldown, isOfLastWave, coolDown, endCooldown, cooldownWaitMs, noteGrant
+local ownCooldownMs, noCooldown, coolDown, endCooldown, cooldownWaitMs, noteGrant
 local ____from = ____loaded["domain.random"]
 local jittered = ____from.jittered
 function ownCooldownMs(limitedInARow, random)
@@ -1072,11 +1071,8 @@ end
 function noCooldown()
 return {coolUntilMs = 0, limitedInARow = 0, limitedAtMs = 0, nextGrantMs = 0}
 end
-function isOfLastWave(c, sentAtMs)
-return c.limitedInARow > 0 and sentAtMs <= c.limitedAtMs
-end
 function coolDown(c, nowMs, sentAtMs, retryAfterMs, random)
-if isOfLastWave(c, sentAtMs) then
+if (c.limitedInARow > 0 and sentAtMs <= c.limitedAtMs) then
 if retryAfterMs == nil then
 return
 end
@@ -1105,10 +1101,10 @@ if c.limitedInARow > 0 then
 c.nextGrantMs = nowMs + 100
 end
 end
-____loaded["domain.cooldown"] = {cooldownWaitMs = cooldownWaitMs, coolDown = coolDown, endCooldown = endCooldown, isOfLastWave = isOfLastWave, noCooldown = noCooldown, noteGrant = noteGrant}
+____loaded["domain.cooldown"] = {cooldownWaitMs = cooldownWaitMs, coolDown = coolDown, endCooldown = endCooldown, noCooldown = noCooldown, noteGrant = noteGrant}
 end
 do
-local ceilTo, requestBurst, tokenBurst, requestRate, tokenRate, smoothWaitMs, smoothTake, smoothCorrect, smoothBooked
+local ceilTo, requestBurst, requestRate, tokenRate, smoothWaitMs, smoothCorrect, smoothBooked
 function ceilTo(value, perMs)
 return math.ceil(value * perMs) / perMs
 end
@@ -1126,9 +1122,6 @@ rpm / 10
 )
 )
 end
-function tokenBurst(limits)
-return limits.strict and limits.tpm / 60 or limits.burstTokensS * limits.tpm / 60
-end
 function requestRate(limits)
 if limits.rpm == 0 then
 return nil
@@ -1143,7 +1136,7 @@ function tokenRate(limits)
 if limits.tpm == 0 then
 return nil
 end
-local burst = tokenBurst(limits)
+local burst = (limits.strict and limits.tpm / 60 or limits.burstTokensS * limits.tpm / 60)
 local windowMs = limits.strict and 60500 or 60000
 local units = limits.strict and limits.tpm - burst or limits.tpm
 local intervalMs = ceilTo(windowMs / units, 1000000)
@@ -1152,9 +1145,6 @@ end
 function smoothWaitMs(rate, tatMs, nowMs)
 local waitMs = tatMs - rate.toleranceMs - nowMs
 return waitMs < 0.001 and 0 or waitMs
-end
-function smoothTake(rate, tatMs, nowMs, cost)
-return (tatMs > nowMs and tatMs or nowMs) + cost * rate.intervalMs
 end
 function smoothCorrect(rate, tatMs, nowMs, units)
 if units > 0 then
@@ -1168,7 +1158,7 @@ return math.max(
 math.floor((tatMs - nowMs) / rate.intervalMs + 0.5)
 )
 end
-____loaded["domain.gates.smooth"] = {requestRate = requestRate, smoothBooked = smoothBooked, smoothCorrect = smoothCorrect, smoothTake = smoothTake, smoothWaitMs = smoothWaitMs, tokenRate = tokenRate}
+____loaded["domain.gates.smooth"] = {requestRate = requestRate, smoothBooked = smoothBooked, smoothCorrect = smoothCorrect, smoothWaitMs = smoothWaitMs, tokenRate = tokenRate}
 end
 do
 local windowIdOf, windowWaitMs, rollWindow
@@ -1195,7 +1185,6 @@ local ____from = ____loaded["domain.gates.smooth"]
 local requestRate = ____from.requestRate
 local smoothBooked = ____from.smoothBooked
 local smoothCorrect = ____from.smoothCorrect
-local smoothTake = ____from.smoothTake
 local smoothWaitMs = ____from.smoothWaitMs
 local tokenRate = ____from.tokenRate
 local ____from = ____loaded["domain.gates.window"]
@@ -1257,10 +1246,10 @@ record.windowTokens = record.windowTokens + tokens
 return id
 end
 if rules.requests ~= nil then
-record.requestTatMs = smoothTake(rules.requests, record.requestTatMs, clock.nowMs, 1)
+record.requestTatMs = ((record.requestTatMs > clock.nowMs and record.requestTatMs or clock.nowMs) + 1 * rules.requests.intervalMs)
 end
 if rules.tokens ~= nil then
-record.tokenTatMs = smoothTake(rules.tokens, record.tokenTatMs, clock.nowMs, tokens)
+record.tokenTatMs = ((record.tokenTatMs > clock.nowMs and record.tokenTatMs or clock.nowMs) + tokens * rules.tokens.intervalMs)
 end
 return nil
 end
@@ -1338,12 +1327,9 @@ end
 ____loaded["domain.scheduling.decay"] = {decayFactor = decayFactor}
 end
 do
-local weightOf, FAILURE_WEIGHT, SUCCESS_WEIGHT, evidenceNow, noEvidence, addEvidence, isMostlyHanging, restartEvidence
+local weightOf, FAILURE_WEIGHT, SUCCESS_WEIGHT, noEvidence, addEvidence, restartEvidence
 local ____from = ____loaded["domain.scheduling.decay"]
 local decayFactor = ____from.decayFactor
-function evidenceNow(e, nowMs)
-return e.score == 0 and 0 or e.score * decayFactor(nowMs - e.atMs, 60000)
-end
 function weightOf(kind, poolFailShare)
 local goodShare = math.min(0.4, 1.5 * poolFailShare)
 local isUsual = goodShare <= 0.05
@@ -1372,7 +1358,7 @@ function noEvidence()
 return {score = 0, atMs = 0, fails = 0, hangs = 0}
 end
 function addEvidence(e, kind, poolFailShare, nowMs)
-local score = evidenceNow(e, nowMs) + weightOf(kind, poolFailShare)
+local score = (e.score == 0 and 0 or e.score * decayFactor(nowMs - e.atMs, 60000)) + weightOf(kind, poolFailShare)
 e.atMs = nowMs
 e.score = (score > 0 and score or 0)
 if e.score == 0 then
@@ -1388,9 +1374,6 @@ e.hangs = e.hangs + 1
 end
 return e.score >= 9.2
 end
-function isMostlyHanging(e)
-return e.hangs * 2 > e.fails
-end
 function restartEvidence(e, onProbation, nowMs)
 e.score = onProbation and (9.2 / 2) or 0
 e.atMs = nowMs
@@ -1399,7 +1382,7 @@ e.hangs = 0
 end
 FAILURE_WEIGHT = math.log(0.5 / 0.05)
 SUCCESS_WEIGHT = math.log((1 - 0.5) / (1 - 0.05))
-____loaded["domain.scheduling.evidence"] = {evidenceNow = evidenceNow, addEvidence = addEvidence, isMostlyHanging = isMostlyHanging, restartEvidence = restartEvidence, noEvidence = noEvidence}
+____loaded["domain.scheduling.evidence"] = {addEvidence = addEvidence, restartEvidence = restartEvidence, noEvidence = noEvidence}
 end
 do
 local firstTokenDueMs, hedgeAfterMs
@@ -1460,15 +1443,15 @@ decay(h, nowMs)
 h.successes = h.successes + 1
 h.samples = h.samples + 1
 h.lastSuccessMs = nowMs
-h.durationMs = moved(h.durationMs, durationMs, 0.1)
+h.durationMs = (h.durationMs == 0 and durationMs or h.durationMs + 0.1 * (durationMs - h.durationMs))
 if tpotMs ~= nil and tpotMs > 0 then
-h.tpotMs = moved(h.tpotMs, tpotMs, 0.1)
+h.tpotMs = (h.tpotMs == 0 and tpotMs or h.tpotMs + 0.1 * (tpotMs - h.tpotMs))
 end
 end
 function noteFailure(h, durationMs, nowMs)
 decay(h, nowMs)
 h.failures = h.failures + 1
-h.failMs = moved(h.failMs, durationMs, 0.2)
+h.failMs = (h.failMs == 0 and durationMs or h.failMs + 0.2 * (durationMs - h.failMs))
 end
 function noteFirstToken(h, ttftMs)
 h.ttftMs = moved(h.ttftMs, ttftMs, ttftMs > h.ttftMs and 0.2 or 0.1)
@@ -1526,12 +1509,9 @@ end
 ____loaded["domain.scheduling.cubic"] = {resume = resume, cubicValue = cubicValue, cut = cut, neverCut = neverCut}
 end
 do
-local bestNow, newGoodput, noteAnswer, noteLetThrough, noteRefused, rateFloor, windowFloor
+local newGoodput, noteAnswer, noteLetThrough, noteRefused, rateFloor, windowFloor
 local ____from = ____loaded["domain.scheduling.decay"]
 local decayFactor = ____from.decayFactor
-function bestNow(g, nowMs)
-return g.bestPerS == 0 and 0 or g.bestPerS * decayFactor(nowMs - g.bestAtMs, 600000)
-end
 function newGoodput()
 return {
 weight = 0,
@@ -1555,7 +1535,7 @@ return
 end
 local fullMs = 20000 / 0.6931471805599453 * (1 - decayFactor(spanMs, 20000))
 local perS = g.weight * 1000 / fullMs
-if perS <= bestNow(g, nowMs) then
+if perS <= (g.bestPerS == 0 and 0 or g.bestPerS * decayFactor(nowMs - g.bestAtMs, 600000)) then
 return
 end
 g.bestPerS = perS
@@ -1579,10 +1559,10 @@ g.weight = 0
 g.firstAtMs = -1
 end
 function rateFloor(g, nowMs)
-return 0.5 * bestNow(g, nowMs)
+return 0.5 * (g.bestPerS == 0 and 0 or g.bestPerS * decayFactor(nowMs - g.bestAtMs, 600000))
 end
 function windowFloor(g, durationMs, nowMs)
-return math.ceil(rateFloor(g, nowMs) * durationMs / 1000)
+return math.ceil((0.5 * (g.bestPerS == 0 and 0 or g.bestPerS * decayFactor(nowMs - g.bestAtMs, 600000))) * durationMs / 1000)
 end
 ____loaded["domain.scheduling.goodput"] = {newGoodput = newGoodput, noteLetThrough = noteLetThrough, rateFloor = rateFloor, windowFloor = windowFloor, noteAnswer = noteAnswer, noteRefused = noteRefused}
 end
@@ -1683,12 +1663,11 @@ end
 ____loaded["domain.scheduling.noise"] = {forgetNoise = forgetNoise, hearRefusal = hearRefusal, noNoise = noNoise, noteCut = noteCut, tellOfNoise = tellOfNoise}
 end
 do
-local rateCap, intervalOf, countAdmitted, rollBuckets, cutRateFor, mayCutRate, cutRate, cutWindowFor, windowLevel, usable, pacedWindow, pacedRate, lowerLimit, measuredRate, isStale, cutWindowTo, newPacer, limitsInForce, pacedInterval, pacedWaitMs, notePacedGrant, cutFor, cutForHang, growStartWindow, emptyBurst, learnLimits, cutEarly
+local rateCap, intervalOf, countAdmitted, rollBuckets, cutRateFor, cutRate, cutWindowFor, windowLevel, pacedWindow, pacedRate, lowerLimit, measuredRate, cutWindowTo, newPacer, limitsInForce, pacedInterval, pacedWaitMs, notePacedGrant, cutFor, cutForHang, growStartWindow, emptyBurst, learnLimits, cutEarly
 local ____from = ____loaded["lualib_bundle"]
 local __TS__ObjectAssign = ____from.__TS__ObjectAssign
 local ____from = ____loaded["domain.gates.smooth"]
 local requestRate = ____from.requestRate
-local smoothTake = ____from.smoothTake
 local smoothWaitMs = ____from.smoothWaitMs
 local ____from = ____loaded["domain.scheduling.cubic"]
 local cubicValue = ____from.cubicValue
@@ -1776,7 +1755,7 @@ math.max(1000, nowMs - p.firstAdmittedMs)
 return (p.bucketCount + p.earlierCount * (1 - share)) * 1000 / spanMs
 end
 function cutRateFor(p, limits, attempt, nowMs)
-if not mayCutRate(p, attempt, nowMs) then
+if not (not (p.rate.wMax ~= 0 and attempt.startedAtMs <= p.rate.cutAtMs) and nowMs - p.firstAdmittedMs >= 5000) then
 return false
 end
 if hearRefusal(
@@ -1792,9 +1771,6 @@ end
 cutRate(p, limits, nowMs)
 noteCut(p.rateNoise, p.rate.wMax)
 return true
-end
-function mayCutRate(p, attempt, nowMs)
-return not isStale(p.rate, attempt) and nowMs - p.firstAdmittedMs >= 5000
 end
 function cutRate(p, limits, nowMs)
 local measured = math.max(
@@ -1812,7 +1788,7 @@ nowMs
 p.rateToleranceMs = intervalOf(p, limits, nowMs).toleranceMs
 end
 function cutWindowFor(p, limits, attempt, nowMs)
-if isStale(p.window, attempt) then
+if (p.window.wMax ~= 0 and attempt.startedAtMs <= p.window.cutAtMs) then
 return false
 end
 if hearRefusal(
@@ -1845,9 +1821,6 @@ attempt.inflight
 )
 )
 end
-function isStale(c, attempt)
-return c.wMax ~= 0 and attempt.startedAtMs <= c.cutAtMs
-end
 function cutWindowTo(p, level, nowMs, newsMs)
 if newsMs == nil then
 newsMs = 0
@@ -1859,9 +1832,6 @@ nowMs,
 newsMs
 )
 forgetNoise(p.windowNoise)
-end
-function usable(limit)
-return limit ~= nil and limit > 0 and (limit - limit == 0) and limit or nil
 end
 function newPacer()
 return {
@@ -1914,7 +1884,7 @@ countAdmitted(p, nowMs)
 noteLetThrough(p.goodput)
 local interval = pacedInterval(p, limits, nowMs)
 if interval ~= nil then
-p.rateTatMs = smoothTake(interval, p.rateTatMs, startMs, 1)
+p.rateTatMs = ((p.rateTatMs > startMs and p.rateTatMs or startMs) + 1 * interval.intervalMs)
 end
 end
 function cutFor(p, limits, dimension, attempt, nowMs)
@@ -1929,7 +1899,7 @@ end
 return hasCut
 end
 function cutForHang(p, limits, attempt, newsMs, nowMs)
-if isStale(p.window, attempt) then
+if (p.window.wMax ~= 0 and attempt.startedAtMs <= p.window.cutAtMs) then
 return
 end
 cutWindowTo(
@@ -1954,8 +1924,8 @@ p.rateTatMs = math.max(p.rateTatMs, openAtMs + interval.toleranceMs)
 end
 end
 function learnLimits(p, told)
-local rpm = usable(told.limitRequests) or p.learnedRpm
-local tpm = usable(told.limitTokens) or p.learnedTpm
+local rpm = (told.limitRequests ~= nil and told.limitRequests > 0 and (told.limitRequests - told.limitRequests == 0) and told.limitRequests or nil) or p.learnedRpm
+local tpm = (told.limitTokens ~= nil and told.limitTokens > 0 and (told.limitTokens - told.limitTokens == 0) and told.limitTokens or nil) or p.learnedTpm
 if rpm == p.learnedRpm and tpm == p.learnedTpm then
 return false
 end
@@ -1971,19 +1941,18 @@ local tpm = lowerLimit(limits.tpm, p.learnedTpm)
 local isShortOfTokens = remainingTokens ~= nil and tpm > 0 and remainingTokens < 0.5 * (tpm / 60)
 local rate = pacedRate(p, limits, nowMs)
 local isShortOfRequests = remainingRequests ~= nil and rate ~= 1e999 and remainingRequests < 1 * rate
-if not (isShortOfTokens or isShortOfRequests) or not mayCutRate(p, attempt, nowMs) then
+if not (isShortOfTokens or isShortOfRequests) or not (not (p.rate.wMax ~= 0 and attempt.startedAtMs <= p.rate.cutAtMs) and nowMs - p.firstAdmittedMs >= 5000) then
 return false
 end
 cutRate(p, limits, nowMs)
 forgetNoise(p.rateNoise)
 return true
 end
-____loaded["domain.scheduling.pacer"] = {lowerLimit = lowerLimit, pacedRate = pacedRate, pacedWindow = pacedWindow, pacedWaitMs = pacedWaitMs, cutEarly = cutEarly, cutWindowTo = cutWindowTo, growStartWindow = growStartWindow, isStale = isStale, learnLimits = learnLimits, limitsInForce = limitsInForce, cutFor = cutFor, cutForHang = cutForHang, emptyBurst = emptyBurst, newPacer = newPacer, notePacedGrant = notePacedGrant}
+____loaded["domain.scheduling.pacer"] = {pacedRate = pacedRate, pacedWindow = pacedWindow, pacedWaitMs = pacedWaitMs, cutEarly = cutEarly, cutWindowTo = cutWindowTo, growStartWindow = growStartWindow, learnLimits = learnLimits, limitsInForce = limitsInForce, cutFor = cutFor, cutForHang = cutForHang, emptyBurst = emptyBurst, lowerLimit = lowerLimit, newPacer = newPacer, notePacedGrant = notePacedGrant}
 end
 do
-local windowInForce, isRamping, rateInForce, tokensInForce
+local windowInForce, rateInForce
 local ____from = ____loaded["domain.scheduling.pacer"]
-local lowerLimit = ____from.lowerLimit
 local pacedRate = ____from.pacedRate
 local pacedWindow = ____from.pacedWindow
 function windowInForce(state, source, nowMs)
@@ -2002,19 +1971,13 @@ window,
 (ramped > 2 and ramped or 2)
 )
 end
-function isRamping(source, nowMs)
-return nowMs - source.reclosedAtMs < 10000
-end
 function rateInForce(state, source, nowMs)
 if state.scheduling.pacer then
 return pacedRate(source.pacer, source.config, nowMs)
 end
 return source.rules.limits.rpm > 0 and source.rules.limits.rpm / 60 or 1e999
 end
-function tokensInForce(source)
-return lowerLimit(source.config.tpm, source.pacer.learnedTpm)
-end
-____loaded["domain.scheduling.in-force"] = {windowInForce = windowInForce, isRamping = isRamping, rateInForce = rateInForce, tokensInForce = tokensInForce}
+____loaded["domain.scheduling.in-force"] = {windowInForce = windowInForce, rateInForce = rateInForce}
 end
 do
 local measurePool, median, poolOf
@@ -2083,7 +2046,7 @@ end
 ____loaded["domain.scheduling.pool"] = {poolOf = poolOf}
 end
 do
-local forgetSamples, applyProbeOutcome, close, enterOpen, payBackTrips, stretchOf, countSample, shouldTrip, NEVER, STRETCHES, handBackProbe, trip, passProbe, openTimeMs, closedBreaker, breakerAdmission, startProbe, isCurrent, applyOutcome, forceOpen
+local forgetSamples, applyProbeOutcome, close, enterOpen, payBackTrips, countSample, shouldTrip, NEVER, STRETCHES, handBackProbe, trip, passProbe, openTimeMs, closedBreaker, breakerAdmission, startProbe, isCurrent, applyOutcome, forceOpen
 local ____from = ____loaded["domain.random"]
 local jittered = ____from.jittered
 function forgetSamples(____bindingPattern0)
@@ -2182,15 +2145,12 @@ local paid = math.floor((nowMs - b.closedAtMs) / 10000)
 b.trips = math.max(0, b.trips - paid)
 b.closedAtMs = b.closedAtMs + paid * 10000
 end
-function stretchOf(config, nowMs)
-return math.floor(nowMs * STRETCHES / config.windowMs)
-end
 function countSample(b, config, success, nowMs)
 local ____b_stretches_0 = b.stretches
 local ids = ____b_stretches_0.ids
 local successes = ____b_stretches_0.successes
 local failures = ____b_stretches_0.failures
-local id = stretchOf(config, nowMs)
+local id = (math.floor(nowMs * STRETCHES / config.windowMs))
 local at = id % STRETCHES
 if ids[at + 1] ~= id then
 ids[at + 1] = id
@@ -2206,7 +2166,7 @@ return true
 end
 local ____b_1 = b
 local stretches = ____b_1.stretches
-local newest = stretchOf(config, nowMs)
+local newest = (math.floor(nowMs * STRETCHES / config.windowMs))
 local successes = 0
 local failures = 0
 local recentSuccesses = 0
@@ -2382,7 +2342,7 @@ end
 ____loaded["domain.breaker"] = {breakerAdmission = breakerAdmission, applyOutcome = applyOutcome, passProbe = passProbe, trip = trip, forceOpen = forceOpen, handBackProbe = handBackProbe, isCurrent = isCurrent, closedBreaker = closedBreaker, startProbe = startProbe}
 end
 do
-local tightestOf, areUsedAlike, newLineup, replaceStanding, scoreFor
+local tightestOf, newLineup, replaceStanding, scoreFor
 local ____from = ____loaded["lualib_bundle"]
 local __TS__ArrayFindIndex = ____from.__TS__ArrayFindIndex
 function tightestOf(standings)
@@ -2392,32 +2352,29 @@ for ____at = 1, #____list do
 local ____value = ____list[____at]
 local source = ____value.source
 do
-local __continue11
+local __continue14
 repeat
 if source.mostTokens == 0 then
-__continue11 = true
+__continue14 = true
 break
 end
 local at = __TS__ArrayFindIndex(
 tightest,
-function(____, other) return areUsedAlike(source, other) end
+function(____, other) return (source.sizes == other.sizes and source.config.estTokens == other.config.estTokens and source.config.tpmCharge == other.config.tpmCharge) end
 )
 if at < 0 then
 tightest[#tightest + 1] = source
 elseif source.mostTokens < tightest[at + 1].mostTokens then
 tightest[at + 1] = source
 end
-__continue11 = true
+__continue14 = true
 until true
-if not __continue11 then
+if not __continue14 then
 break
 end
 end
 end
 return tightest
-end
-function areUsedAlike(a, b)
-return a.sizes == b.sizes and a.config.estTokens == b.config.estTokens and a.config.tpmCharge == b.config.tpmCharge
 end
 function newLineup(____bindingPattern0, standings)
 local maxTokens
@@ -2427,16 +2384,20 @@ candidates = ____bindingPattern0.candidates
 tag = ____bindingPattern0.tag
 maxTokens = ____bindingPattern0.maxTokens
 local scores = {}
-do
-local n = 0
-while n < #standings do
+local waiting = 0
+local ____list = standings
+for ____at = 1, #____list do
+local ____value = ____list[____at]
+local waitMs = ____value.waitMs
 scores[#scores + 1] = (-1)
-n = n + 1
+if waitMs ~= 0 then
+waiting = waiting + 1
 end
 end
 return {
 candidates = candidates,
 standings = standings,
+waiting = waiting,
 tightest = tightestOf(standings),
 scores = scores,
 tag = tag,
@@ -2444,11 +2405,16 @@ maxTokens = maxTokens,
 stale = nil
 }
 end
-function replaceStanding(____bindingPattern0, at, standing)
-local scores
-local standings
-standings = ____bindingPattern0.standings
-scores = ____bindingPattern0.scores
+function replaceStanding(lineup, at, standing)
+local ____lineup_0 = lineup
+local standings = ____lineup_0.standings
+local scores = ____lineup_0.scores
+if standings[at + 1].waitMs ~= 0 then
+lineup.waiting = lineup.waiting - 1
+end
+if standing.waitMs ~= 0 then
+lineup.waiting = lineup.waiting + 1
+end
 standings[at + 1] = standing
 scores[at + 1] = (-1)
 end
@@ -2485,15 +2451,12 @@ GATE_NAMES = {
 ____loaded["domain.tick"] = {GATE_NAMES = GATE_NAMES}
 end
 do
-local isGate, askAgainMs, gateOf, refusalKind, describePassed, NONE_PASSED, passedOver, endsAnyTime, refuse, refuseFor
+local askAgainMs, gateOf, refusalKind, describePassed, passedOver, NONE_PASSED, refuse, refuseFor
 local ____from = ____loaded["lualib_bundle"]
 local __TS__ArrayIncludes = ____from.__TS__ArrayIncludes
 local __TS__ObjectAssign = ____from.__TS__ObjectAssign
 local ____from = ____loaded["domain.tick"]
 local GATE_NAMES = ____from.GATE_NAMES
-function isGate(reason)
-return __TS__ArrayIncludes(GATE_NAMES, reason)
-end
 function askAgainMs(____bindingPattern0, prefetchMs)
 local reason
 local waitMs
@@ -2504,13 +2467,13 @@ return isSlot and waitMs > prefetchMs and waitMs - prefetchMs / 2 or waitMs
 end
 function gateOf(standing)
 local reason = standing and standing.reason or nil
-return reason ~= nil and isGate(reason) and ({gate = reason}) or ({})
+return reason ~= nil and (__TS__ArrayIncludes(GATE_NAMES, reason)) and ({gate = reason}) or ({})
 end
 function refusalKind(reason)
 if reason == "cooling" then
 return "cooldown"
 end
-return reason ~= nil and isGate(reason) and "gate" or "breaker"
+return reason ~= nil and (__TS__ArrayIncludes(GATE_NAMES, reason)) and "gate" or "breaker"
 end
 function passedOver(all, considered, chosen)
 local isWhole = considered == all
@@ -2565,9 +2528,6 @@ waitMs = (waitMs - waitMs == 0) and waitMs or 0
 lastError == nil and ({}) or ({lastError = lastError})
 )
 end
-function endsAnyTime(reason)
-return reason == "concurrency" or reason == "global_concurrency" or reason == "half_open"
-end
 NONE_PASSED = {}
 function refuse(want, all, standings, prefetchMs)
 local nearest = nil
@@ -2603,7 +2563,7 @@ waitHintMs = waitHintMs,
 passedOver = passedOver(standings, standings, nil)
 }
 end
-____loaded["domain.refusal"] = {endsAnyTime = endsAnyTime, passedOver = passedOver, refuse = refuse, refuseFor = refuseFor}
+____loaded["domain.refusal"] = {NONE_PASSED = NONE_PASSED, passedOver = passedOver, refuse = refuse, refuseFor = refuseFor}
 end
 do
 local newTokenBook, learnedTokens, learnedOutTokens, learnTokens
@@ -2673,7 +2633,7 @@ end
 ____loaded["domain.scheduling.token-learning"] = {learnedTokens = learnedTokens, learnTokens = learnTokens, newTokenBook = newTokenBook, learnedOutTokens = learnedOutTokens}
 end
 do
-local fitsAll, renewStale, judgedStanding, fittingStanding, gateFacts, waiting, rankOf, neverFits, breakerReason, openFacts, gateStanding, prefetchMs, countsMinutes, pacerWaitMs, untilMs, estimatedTokens, isTokenLimited, standingOf, standingsOf, hasRoomNow, usualRefusal
+local fitsAll, renewStale, judgedStanding, fittingStanding, gateFacts, waiting, breakerReason, openFacts, gateStanding, untilMs, estimatedTokens, standingOf, standingsOf, hasRoomNow, usualRefusal
 local ____from = ____loaded["lualib_bundle"]
 local __TS__ArrayIndexOf = ____from.__TS__ArrayIndexOf
 local ____from = ____loaded["domain.breaker"]
@@ -2686,8 +2646,6 @@ local tokenWaitMs = ____from.tokenWaitMs
 local ____from = ____loaded["domain.lineup"]
 local newLineup = ____from.newLineup
 local replaceStanding = ____from.replaceStanding
-local ____from = ____loaded["domain.refusal"]
-local endsAnyTime = ____from.endsAnyTime
 local ____from = ____loaded["domain.scheduling.in-force"]
 local windowInForce = ____from.windowInForce
 local ____from = ____loaded["domain.scheduling.pacer"]
@@ -2716,9 +2674,6 @@ sizes.want = want
 sizes.tokens = tokens
 end
 return tokens
-end
-function isTokenLimited(state, source)
-return source.rules.tokens ~= nil or state.globalRules.tokens ~= nil
 end
 function fitsAll(state, ____bindingPattern0, want)
 local tightest
@@ -2759,14 +2714,14 @@ local kept = ____state_keepsFacts_4
 if kept ~= nil and (source.mostTokens == 0 or estimatedTokens(state, source, want) <= source.mostTokens) then
 return kept
 end
-local tokens = isTokenLimited(state, source) and estimatedTokens(state, source, want) or 0
+local tokens = (source.rules.tokens ~= nil or state.globalRules.tokens ~= nil) and estimatedTokens(state, source, want) or 0
 return judgedStanding(state, source, clock, tokens)
 end
 function judgedStanding(state, source, clock, tokens)
-if neverFits(source.config.tpm, tokens) then
+if (source.config.tpm > 0 and tokens > source.config.tpm) then
 return waiting(source, 1e999, "tpm")
 end
-if neverFits(state.globalRules.limits.tpm, tokens) then
+if (state.globalRules.limits.tpm > 0 and tokens > state.globalRules.limits.tpm) then
 return waiting(source, 1e999, "global_tpm")
 end
 if not state.keepsFacts then
@@ -2788,7 +2743,7 @@ source.facts,
 clock,
 tokens
 )
-if not countsMinutes(state, source) then
+if not (source.config.limitRule == "window" or state.globalRules.limits.limitRule == "window") then
 source.standing = standing
 end
 return standing
@@ -2832,20 +2787,12 @@ end
 function waiting(source, waitMs, reason)
 return {
 source = source,
-rank = rankOf(source, false),
+rank = (false and 2 * source.config.priority or 2 * source.config.priority + 1),
 waitMs = waitMs,
 reason = reason,
 probe = false,
 startable = false
 }
-end
-function rankOf(____bindingPattern0, probe)
-local config
-config = ____bindingPattern0.config
-return probe and 2 * config.priority or 2 * config.priority + 1
-end
-function neverFits(tpm, tokens)
-return tpm > 0 and tokens > tpm
 end
 function breakerReason(source)
 if source.breaker.state == "half_open" then
@@ -2900,7 +2847,7 @@ waitMs = (globalMs > waitMs and globalMs or waitMs)
 end
 local ownMs = math.max(
 requestWaitMs(source.rules, source.gates, clock),
-pacerWaitMs(state, source, clock)
+(state.scheduling.pacer and pacedWaitMs(source.pacer, source.config, clock.nowMs) or 0)
 )
 if ownMs > 0 then
 if reason == nil then
@@ -2937,24 +2884,15 @@ end
 waitMs = (ownMs > waitMs and ownMs or waitMs)
 end
 local mayBeAhead = not facts.needsRelease and not probe
-local startable = waitMs == 0 or mayBeAhead and waitMs <= prefetchMs(state, source)
+local startable = waitMs == 0 or mayBeAhead and waitMs <= ((source.config.limitRule == "window" or state.globalRules.limits.limitRule == "window") and 0 or state.scheduling.prefetchMs)
 return {
 source = source,
-rank = rankOf(source, probe),
+rank = (probe and 2 * source.config.priority or 2 * source.config.priority + 1),
 waitMs = waitMs,
 reason = reason,
 probe = probe,
 startable = startable
 }
-end
-function prefetchMs(state, source)
-return countsMinutes(state, source) and 0 or state.scheduling.prefetchMs
-end
-function countsMinutes(state, source)
-return source.config.limitRule == "window" or state.globalRules.limits.limitRule == "window"
-end
-function pacerWaitMs(state, source, clock)
-return state.scheduling.pacer and pacedWaitMs(source.pacer, source.config, clock.nowMs) or 0
 end
 function untilMs(momentMs, state, clock)
 local leftMs = math.max(1, (momentMs or clock.nowMs) - clock.nowMs)
@@ -2996,13 +2934,13 @@ local reason = ____judgedStanding_result_9.reason
 if reason == nil or waitMs <= 0 then
 return nil
 end
-local isKnown = (waitMs - waitMs == 0) and not endsAnyTime(reason)
+local isKnown = (waitMs - waitMs == 0) and not (reason == "concurrency" or reason == "global_concurrency" or reason == "half_open")
 return {reason = reason, waitMs = isKnown and waitMs or 0}
 end
-____loaded["domain.standing"] = {usualRefusal = usualRefusal, estimatedTokens = estimatedTokens, isTokenLimited = isTokenLimited, standingOf = standingOf, standingsOf = standingsOf, hasRoomNow = hasRoomNow}
+____loaded["domain.standing"] = {usualRefusal = usualRefusal, estimatedTokens = estimatedTokens, standingOf = standingOf, standingsOf = standingsOf, hasRoomNow = hasRoomNow}
 end
 do
-local newBudgets, earn, mayRetry, payRetry, mayHedge, payHedge
+local newBudgets, earn, payRetry, payHedge
 function newBudgets()
 return {retryTokens = 20, hedgeTokens = 1}
 end
@@ -3010,19 +2948,13 @@ function earn(b)
 b.retryTokens = math.min(20, b.retryTokens + 0.1)
 b.hedgeTokens = math.min(20, b.hedgeTokens + 0.05)
 end
-function mayRetry(b, retriesInFlight)
-return b.retryTokens >= 1 or retriesInFlight < 3
-end
 function payRetry(b)
 b.retryTokens = math.max(0, b.retryTokens - 1)
-end
-function mayHedge(b)
-return b.hedgeTokens >= 1
 end
 function payHedge(b)
 b.hedgeTokens = b.hedgeTokens - 1
 end
-____loaded["domain.scheduling.budgets"] = {earn = earn, newBudgets = newBudgets, payHedge = payHedge, payRetry = payRetry, mayRetry = mayRetry, mayHedge = mayHedge}
+____loaded["domain.scheduling.budgets"] = {earn = earn, newBudgets = newBudgets, payHedge = payHedge, payRetry = payRetry}
 end
 do
 local medianOf, newGradient, gradientShare
@@ -3085,7 +3017,6 @@ local ____from = ____loaded["domain.scheduling.pacer"]
 local cutEarly = ____from.cutEarly
 local cutWindowTo = ____from.cutWindowTo
 local growStartWindow = ____from.growStartWindow
-local isStale = ____from.isStale
 local learnLimits = ____from.learnLimits
 local limitsInForce = ____from.limitsInForce
 local ____from = ____loaded["domain.scheduling.token-learning"]
@@ -3112,7 +3043,7 @@ if s.tpotMs == nil or s.tpotMs <= 0 then
 return
 end
 local share = gradientShare(gradient, s.tpotMs, nowMs)
-if share == nil or isStale(pacer.window, lease) then
+if share == nil or (pacer.window.wMax ~= 0 and lease.startedAtMs <= pacer.window.cutAtMs) then
 return
 end
 cutWindowTo(
@@ -3212,10 +3143,8 @@ local trip = ____from.trip
 local ____from = ____loaded["domain.cooldown"]
 local coolDown = ____from.coolDown
 local endCooldown = ____from.endCooldown
-local isOfLastWave = ____from.isOfLastWave
 local ____from = ____loaded["domain.scheduling.evidence"]
 local addEvidence = ____from.addEvidence
-local isMostlyHanging = ____from.isMostlyHanging
 local restartEvidence = ____from.restartEvidence
 local ____from = ____loaded["domain.scheduling.goodput"]
 local noteRefused = ____from.noteRefused
@@ -3296,7 +3225,7 @@ local breaker = ____source_5.breaker
 local evidence = ____source_5.evidence
 state.pool = nil
 if breaker.state == "open" then
-local hung = state.scheduling.evidence and isMostlyHanging(evidence)
+local hung = state.scheduling.evidence and (evidence.hangs * 2 > evidence.fails)
 breaker.probesLeft = hung and math.max(
 1,
 (breaker.trips < 3 and breaker.trips or 3)
@@ -3321,7 +3250,7 @@ end
 if s.rateLimited == nil then
 return false
 end
-local isNews = cooldown.limitedInARow == 0 or isOfLastWave(cooldown, lease.startedAtMs)
+local isNews = cooldown.limitedInARow == 0 or (cooldown.limitedInARow > 0 and lease.startedAtMs <= cooldown.limitedAtMs)
 coolDown(
 cooldown,
 nowMs,
@@ -3794,20 +3723,17 @@ end
 ____loaded["domain.scope-state"] = {forgetFacts = forgetFacts, keepFacts = keepFacts, newScopeState = newScopeState, newSourceRecord = newSourceRecord}
 end
 do
-local attemptTimeMs, isMeasured, successTimeMs
+local attemptTimeMs, successTimeMs
 function attemptTimeMs(h, pool, outTokens)
 local poolTtftMs = pool.ttftMs > 0 and pool.ttftMs or 1000
 local ttftMs = h.ttftMs > 0 and h.ttftMs or poolTtftMs
 local tpotMs = h.tpotMs > 0 and h.tpotMs or pool.tpotMs
 return ttftMs + (outTokens or 256) * tpotMs
 end
-function isMeasured(h, nowMs)
-return h.samples >= 10 and nowMs - h.lastSuccessMs <= 30000
-end
 function successTimeMs(h, good, timeMs, waitMs)
 return timeMs + (1 - good) / good * (timeMs > h.failMs and timeMs or h.failMs) + waitMs
 end
-____loaded["domain.scheduling.expected-time"] = {attemptTimeMs = attemptTimeMs, successTimeMs = successTimeMs, isMeasured = isMeasured}
+____loaded["domain.scheduling.expected-time"] = {attemptTimeMs = attemptTimeMs, successTimeMs = successTimeMs}
 end
 do
 local isPlain, chooseFromLineup, isBetter, scoreOf, demotionOf, steadyScore, steadyScoreNow, expectedMs, withoutFailedHere, choose, usualMs, noteTurn
@@ -3819,6 +3745,7 @@ local ____from = ____loaded["domain.lineup"]
 local scoreFor = ____from.scoreFor
 local ____from = ____loaded["domain.random"]
 local jittered = ____from.jittered
+local presentState = ____from.presentState
 local ____from = ____loaded["domain.scheduling.expected-time"]
 local attemptTimeMs = ____from.attemptTimeMs
 local successTimeMs = ____from.successTimeMs
@@ -3850,18 +3777,13 @@ local best = nil
 local bestRank = 1e999
 local bestScore = 0
 local at = -1
+local drawn = presentState(random)
 local ____list = standings
 for ____at = 1, #____list do
 local standing = ____list[____at]
-do
-local __continue18
-repeat
 at = at + 1
 local rank = standing.rank
-if not standing.startable or rank > bestRank then
-__continue18 = true
-break
-end
+if standing.startable and rank <= bestRank then
 local steady = scores[at + 1]
 if steady < 0 then
 steady = steadyScore(
@@ -3873,21 +3795,16 @@ nowMs
 )
 scores[at + 1] = steady
 end
-local score = jittered(steady, 0.02, random)
-if best ~= nil and rank == bestRank and (score > bestScore or not isBetter(standing, score, best, bestScore)) then
-__continue18 = true
-break
-end
+drawn = (drawn * 16807 % 2147483647)
+local score = (steady * (1 - 0.02 + 2 * 0.02 * (drawn / 2147483647)))
+if best == nil or rank < bestRank or score < bestScore or score == bestScore and isBetter(standing, score, best, bestScore) then
 best = standing
 bestRank = rank
 bestScore = score
-__continue18 = true
-until true
-if not __continue18 then
-break
 end
 end
 end
+random.state = drawn
 return best
 end
 function isBetter(a, scoreA, b, scoreB)
@@ -4075,7 +3992,7 @@ end
 ____loaded["domain.selection"] = {noteTurn = noteTurn, choose = choose, usualMs = usualMs, withoutFailedHere = withoutFailedHere}
 end
 do
-local payFor, noteMeans, moved, dueMs, grantTo
+local payFor, noteMeans, dueMs, grantTo
 local ____from = ____loaded["domain.breaker"]
 local startProbe = ____from.startProbe
 local ____from = ____loaded["domain.cooldown"]
@@ -4100,7 +4017,6 @@ local ____from = ____loaded["domain.selection"]
 local noteTurn = ____from.noteTurn
 local ____from = ____loaded["domain.standing"]
 local estimatedTokens = ____from.estimatedTokens
-local isTokenLimited = ____from.isTokenLimited
 function payFor(state, want)
 if want.retry == true then
 state.retriesInFlight = state.retriesInFlight + 1
@@ -4113,13 +4029,10 @@ payHedge(state.budgets)
 end
 end
 function noteMeans(state, estimate, want)
-state.meanTokens = moved(state.meanTokens, estimate)
+state.meanTokens = (state.meanTokens == 0 and estimate or state.meanTokens + 0.05 * (estimate - state.meanTokens))
 if want.promptTokens ~= nil then
-state.meanPromptTokens = moved(state.meanPromptTokens, want.promptTokens)
+state.meanPromptTokens = (state.meanPromptTokens == 0 and want.promptTokens or state.meanPromptTokens + 0.05 * (want.promptTokens - state.meanPromptTokens))
 end
-end
-function moved(mean, sample)
-return mean == 0 and sample or mean + 0.05 * (sample - mean)
 end
 function dueMs(state, ____bindingPattern0, want, nowMs)
 local health
@@ -4147,7 +4060,7 @@ local leaseId = ____want_1.leaseId
 local ____clock_2 = clock
 local nowMs = ____clock_2.nowMs
 local estimate = estimatedTokens(state, source, want)
-local tokens = isTokenLimited(state, source) and estimate or 0
+local tokens = (source.rules.tokens ~= nil or state.globalRules.tokens ~= nil) and estimate or 0
 local startMs = nowMs + waitMs
 local start = waitMs == 0 and clock or ({nowMs = startMs, wallMs = clock.wallMs})
 local windowId = takeFromGates(
@@ -4220,7 +4133,7 @@ end
 ____loaded["domain.grant"] = {grantTo = grantTo}
 end
 do
-local greatest, leastWaiting, isWaiting, goesFirst, forgetSilent, visit, mustYield, waitsForClass, noteWaiting, rankOf, nextInLine
+local greatest, leastWaiting, goesFirst, forgetSilent, visit, mustYield, waitsForClass, noteWaiting, rankOf, nextInLine
 local ____from = ____loaded["lualib_bundle"]
 local __TS__Iterator = ____from.__TS__Iterator
 local __TS__Spread = ____from.__TS__Spread
@@ -4240,7 +4153,7 @@ for ____, other in __TS__Iterator(book:values()) do
 do
 local __continue10
 repeat
-if other == ____self or not isWaiting(other, nowMs) then
+if other == ____self or not (other.waiting and nowMs - other.lastVisitMs <= 1500) then
 __continue10 = true
 break
 end
@@ -4255,9 +4168,6 @@ end
 end
 end
 return least
-end
-function isWaiting(worker, nowMs)
-return worker.waiting and nowMs - worker.lastVisitMs <= 1500
 end
 function goesFirst(a, b, isLowerTurn)
 if a.priority ~= b.priority then
@@ -4298,7 +4208,7 @@ for ____, other in __TS__Iterator(book:values()) do
 do
 local __continue17
 repeat
-if other == ____self or not isWaiting(other, nowMs) then
+if other == ____self or not (other.waiting and nowMs - other.lastVisitMs <= 1500) then
 __continue17 = true
 break
 end
@@ -4322,7 +4232,7 @@ if book.size == 1 then
 return false
 end
 for ____, other in __TS__Iterator(book:values()) do
-if other ~= ____self and isWaiting(other, nowMs) and other.priority < priority then
+if other ~= ____self and (other.waiting and nowMs - other.lastVisitMs <= 1500) and other.priority < priority then
 return true
 end
 end
@@ -4363,7 +4273,7 @@ end
 function rankOf(book, ____self, nowMs)
 local rank = 0
 for ____, other in __TS__Iterator(book:values()) do
-if other ~= ____self and isWaiting(other, nowMs) and other.virtualTime < ____self.virtualTime then
+if other ~= ____self and (other.waiting and nowMs - other.lastVisitMs <= 1500) and other.virtualTime < ____self.virtualTime then
 rank = rank + 1
 end
 end
@@ -4378,7 +4288,7 @@ local worker = ____value[2]
 do
 local __continue37
 repeat
-if worker == ____self or not isWaiting(worker, nowMs) then
+if worker == ____self or not (worker.waiting and nowMs - worker.lastVisitMs <= 1500) then
 __continue37 = true
 break
 end
@@ -4400,12 +4310,9 @@ end
 ____loaded["domain.scheduling.fairness"] = {mustYield = mustYield, noteWaiting = noteWaiting, rankOf = rankOf, visit = visit, waitsForClass = waitsForClass, nextInLine = nextInLine}
 end
 do
-local lowerClassIsDue, firstOfLowerClass, noteClass
+local firstOfLowerClass, noteClass
 local ____from = ____loaded["lualib_bundle"]
 local __TS__ArrayFindIndex = ____from.__TS__ArrayFindIndex
-function lowerClassIsDue(state)
-return state.grantsOfUpperClass >= 9
-end
 function firstOfLowerClass(line, wants)
 local ____wants_index_0 = wants[line[1] + 1]
 local priority = ____wants_index_0.priority
@@ -4424,10 +4331,10 @@ elseif wants[line[#line] + 1].priority > granted.priority then
 state.grantsOfUpperClass = state.grantsOfUpperClass + 1
 end
 end
-____loaded["domain.scheduling.line"] = {firstOfLowerClass = firstOfLowerClass, lowerClassIsDue = lowerClassIsDue, noteClass = noteClass}
+____loaded["domain.scheduling.line"] = {firstOfLowerClass = firstOfLowerClass, noteClass = noteClass}
 end
 do
-local matchingSize, isTwoSided, mismatch, fitsBetter
+local matchingSize, isTwoSided, mismatch
 function matchingSize(tokensPerMinute, requestsPerS)
 if tokensPerMinute <= 0 or requestsPerS <= 0 or requestsPerS == 1e999 then
 return 0
@@ -4465,10 +4372,7 @@ function mismatch(tokens, size)
 local ratio = (tokens > 1 and tokens or 1) / size
 return ratio < 1 and 1 / ratio or ratio
 end
-function fitsBetter(mismatchFirst, mismatchSecond)
-return mismatchSecond * 1.0512710963760241 < mismatchFirst
-end
-____loaded["domain.scheduling.size-match"] = {fitsBetter = fitsBetter, isTwoSided = isTwoSided, matchingSize = matchingSize, mismatch = mismatch}
+____loaded["domain.scheduling.size-match"] = {isTwoSided = isTwoSided, matchingSize = matchingSize, mismatch = mismatch}
 end
 do
 local sizeOf, standingFor, canMatchSizes, betterFitting
@@ -4477,19 +4381,17 @@ local __TS__ArrayIncludes = ____from.__TS__ArrayIncludes
 local ____from = ____loaded["domain.standing"]
 local estimatedTokens = ____from.estimatedTokens
 local standingOf = ____from.standingOf
-local ____from = ____loaded["domain.scheduling.budgets"]
-local mayRetry = ____from.mayRetry
 local ____from = ____loaded["domain.scheduling.in-force"]
 local rateInForce = ____from.rateInForce
-local tokensInForce = ____from.tokensInForce
 local ____from = ____loaded["domain.scheduling.size-match"]
-local fitsBetter = ____from.fitsBetter
 local isTwoSided = ____from.isTwoSided
 local matchingSize = ____from.matchingSize
 local mismatch = ____from.mismatch
+local ____from = ____loaded["domain.scheduling.pacer"]
+local lowerLimit = ____from.lowerLimit
 function sizeOf(state, source, nowMs)
 return matchingSize(
-tokensInForce(source),
+(lowerLimit(source.config.tpm, source.pacer.learnedTpm)),
 rateInForce(state, source, nowMs)
 )
 end
@@ -4502,7 +4404,7 @@ end
 if want.hedge == true or state.leases:get(want.leaseId) ~= nil then
 return nil
 end
-if want.retry == true and state.scheduling.retryBudget and not mayRetry(state.budgets, state.retriesInFlight) then
+if want.retry == true and state.scheduling.retryBudget and not (state.budgets.retryTokens >= 1 or state.retriesInFlight < 3) then
 return nil
 end
 local standing = standingOf(state, source, want, clock)
@@ -4551,7 +4453,7 @@ local badness = mismatch(
 estimatedTokens(state, source, want),
 size
 )
-if not isOverdue and not fitsBetter(best, badness) then
+if not isOverdue and not (badness * 1.0512710963760241 < best) then
 __continue12 = true
 break
 end
@@ -4579,7 +4481,7 @@ end
 ____loaded["domain.scheduling.matching"] = {betterFitting = betterFitting, canMatchSizes = canMatchSizes}
 end
 do
-local admitOne, admitLine, leaveLine, matchedChoice, grantOf, answerOf, keyOf, holdsBack, passesClass, decide, isHopeless, decideHedge, hasRoomForHedge, yieldMs, book, admitAll
+local admitOne, admitLine, leaveLine, matchedChoice, grantOf, answerOf, keyOf, passesClass, decide, isHopeless, decideHedge, hasRoomForHedge, yieldMs, book, passedBy, admitAll
 local ____from = ____loaded["lualib_bundle"]
 local Map = ____from.Map
 local __TS__New = ____from.__TS__New
@@ -4592,15 +4494,10 @@ local grantTo = ____from.grantTo
 local ____from = ____loaded["domain.leases"]
 local leaseEndMs = ____from.leaseEndMs
 local ____from = ____loaded["domain.refusal"]
-local endsAnyTime = ____from.endsAnyTime
+local NONE_PASSED = ____from.NONE_PASSED
 local passedOver = ____from.passedOver
 local refuse = ____from.refuse
 local refuseFor = ____from.refuseFor
-local ____from = ____loaded["domain.scheduling.budgets"]
-local mayHedge = ____from.mayHedge
-local mayRetry = ____from.mayRetry
-local ____from = ____loaded["domain.scheduling.expected-time"]
-local isMeasured = ____from.isMeasured
 local ____from = ____loaded["domain.scheduling.fairness"]
 local mustYield = ____from.mustYield
 local noteWaiting = ____from.noteWaiting
@@ -4612,7 +4509,6 @@ local rateInForce = ____from.rateInForce
 local windowInForce = ____from.windowInForce
 local ____from = ____loaded["domain.scheduling.line"]
 local firstOfLowerClass = ____from.firstOfLowerClass
-local lowerClassIsDue = ____from.lowerClassIsDue
 local noteClass = ____from.noteClass
 local ____from = ____loaded["domain.scheduling.matching"]
 local betterFitting = ____from.betterFitting
@@ -4657,7 +4553,7 @@ while #line > 0 do
 do
 local __continue10
 repeat
-local lower = lowerClassIsDue(state) and not lowerWasRefused and firstOfLowerClass(line, wants) or -1
+local lower = (state.grantsOfUpperClass >= 9) and not lowerWasRefused and firstOfLowerClass(line, wants) or -1
 local at = (lower > 0 and lower or 0)
 local position = line[at + 1]
 local want = wants[position + 1]
@@ -4668,7 +4564,7 @@ __continue10 = true
 break
 end
 if answer.leaseId ~= nil then
-if answer.kind ~= nil and holdsBack(answer, want) then
+if answer.kind ~= nil and (answer.kind ~= "never" and answer.kind ~= "deadline" and want.hedge ~= true) then
 heldBack:set(
 keyOf(want),
 answer
@@ -4785,11 +4681,6 @@ failedHere = ____bindingPattern0.failedHere
 retry = ____bindingPattern0.retry
 return (((table.concat(candidates, ",") .. "|") .. table.concat(failedHere, ",")) .. "|") .. tostring(retry == true)
 end
-function holdsBack(____bindingPattern0, want)
-local kind
-kind = ____bindingPattern0.kind
-return kind ~= "never" and kind ~= "deadline" and want.hedge ~= true
-end
 function passesClass(____bindingPattern0, want)
 local clock
 local ____self
@@ -4797,7 +4688,7 @@ local state
 state = ____bindingPattern0.state
 ____self = ____bindingPattern0.self
 clock = ____bindingPattern0.clock
-return ____self ~= nil and lowerClassIsDue(state) and waitsForClass(state.workers, ____self, want.priority, clock.nowMs)
+return ____self ~= nil and (state.grantsOfUpperClass >= 9) and waitsForClass(state.workers, ____self, want.priority, clock.nowMs)
 end
 function decide(desk, want)
 local ____desk_4 = desk
@@ -4821,7 +4712,7 @@ desk.random
 if chosen == nil then
 return refuse(want, all, considered, state.scheduling.prefetchMs)
 end
-if want.retry == true and state.scheduling.retryBudget and not mayRetry(state.budgets, state.retriesInFlight) then
+if want.retry == true and state.scheduling.retryBudget and not (state.budgets.retryTokens >= 1 or state.retriesInFlight < 3) then
 return refuseFor("fairness", want, 1000, all)
 end
 local ____desk_5 = desk
@@ -4830,7 +4721,7 @@ if ____self ~= nil and mustYield(
 state.workers,
 ____self,
 want.priority,
-lowerClassIsDue(state),
+(state.grantsOfUpperClass >= 9),
 clock.nowMs
 ) then
 return refuseFor(
@@ -4859,10 +4750,10 @@ local ____value = ____list[____at]
 local source = ____value.source
 local waitMs = ____value.waitMs
 local reason = ____value.reason
-if not isMeasured(source.health, clock.nowMs) then
+if not (source.health.samples >= 10 and clock.nowMs - source.health.lastSuccessMs <= 30000) then
 return false
 end
-local leastMs = reason ~= nil and endsAnyTime(reason) and 0 or waitMs
+local leastMs = reason ~= nil and (reason == "concurrency" or reason == "global_concurrency" or reason == "half_open") and 0 or waitMs
 if leastMs + usualMs(state, source, want, clock.nowMs) <= remainingMs then
 return false
 end
@@ -4879,7 +4770,7 @@ local state
 state = ____bindingPattern0.state
 clock = ____bindingPattern0.clock
 random = ____bindingPattern0.random
-if mayHedge(state.budgets) then
+if (state.budgets.hedgeTokens >= 1) then
 local roomy = __TS__ArrayFilter(
 standings,
 function(____, standing) return hasRoomForHedge(state, standing, clock.nowMs) end
@@ -4930,13 +4821,7 @@ return math.min(
 (waitMs > 100 and waitMs or 100)
 )
 end
-function book(desk, want, ____bindingPattern0)
-local considered
-local all
-local chosen
-chosen = ____bindingPattern0.chosen
-all = ____bindingPattern0.all
-considered = ____bindingPattern0.considered
+function book(desk, want, choice)
 if desk.self ~= nil then
 local ____desk_self_7, ____virtualTime_8 = desk.self, "virtualTime"
 ____desk_self_7[____virtualTime_8] = ____desk_self_7[____virtualTime_8] + 1
@@ -4944,10 +4829,22 @@ end
 return grantTo(
 desk.state,
 want,
-chosen,
-passedOver(all, considered, chosen),
+choice.chosen,
+passedBy(desk.state, choice),
 desk.clock
 )
+end
+function passedBy(____bindingPattern0, ____bindingPattern1)
+local lineup
+lineup = ____bindingPattern0.lineup
+local considered
+local all
+local chosen
+chosen = ____bindingPattern1.chosen
+all = ____bindingPattern1.all
+considered = ____bindingPattern1.considered
+local isWhole = lineup ~= nil and lineup.standings == all and considered == all
+return isWhole and lineup.waiting == 0 and NONE_PASSED or passedOver(all, considered, chosen)
 end
 function admitAll(state, wants, worker, clock, random)
 local ____self = state.scheduling.fairness and visit(state.workers, worker, clock.nowMs) or nil
@@ -4995,8 +4892,6 @@ local ____from = ____loaded["domain.standing"]
 local hasRoomNow = ____from.hasRoomNow
 local ____from = ____loaded["domain.scheduling.fairness"]
 local nextInLine = ____from.nextInLine
-local ____from = ____loaded["domain.scheduling.line"]
-local lowerClassIsDue = ____from.lowerClassIsDue
 function wokenBy(state, released, worker, clock)
 local first = unpack(released, 1, 1)
 if first == nil then
@@ -5008,7 +4903,7 @@ end
 local next = nextInLine(
 state.workers,
 state.workers:get(worker) or nil,
-lowerClassIsDue(state),
+(state.grantsOfUpperClass >= 9),
 clock.nowMs
 )
 if next == nil then
@@ -5179,7 +5074,7 @@ end
 ____loaded["domain.tick-rules"] = {runTick = runTick}
 end
 do
-local packedList, flattenScope, progressOf, restoreScope
+local packedList, flattenScope, restoreScope
 local ____from = ____loaded["lualib_bundle"]
 local __TS__ArrayPush = ____from.__TS__ArrayPush
 function packedList(values)
@@ -5221,9 +5116,6 @@ pool.failShare
 end
 return values
 end
-function progressOf(v)
-return v[10]
-end
 function restoreScope(state, v)
 state.budgets.retryTokens = v[2]
 state.budgets.hedgeTokens = v[3]
@@ -5233,7 +5125,7 @@ state.meanPromptTokens = v[6]
 state.grantsOfUpperClass = v[7]
 state.turnFloor = v[8]
 state.grantCount = v[9]
-state.lastProgressMs = progressOf(v)
+state.lastProgressMs = (v[10])
 local ____state_1 = state
 local globalGates = ____state_1.globalGates
 globalGates.windowId = v[11]
@@ -5246,16 +5138,13 @@ if #v > 16 then
 state.pool = {measuredAtMs = v[17], ttftMs = v[18], tpotMs = v[19], failShare = v[20]}
 end
 end
-____loaded["layout"] = {packedList = packedList, flattenScope = flattenScope, progressOf = progressOf, restoreScope = restoreScope}
+____loaded["layout"] = {packedList = packedList, flattenScope = flattenScope, restoreScope = restoreScope}
 end
 do
-local STATE_KEY, GRANTS_KEY, sourceLeasesKey
+local STATE_KEY, GRANTS_KEY
 STATE_KEY = "s" .. tostring(3)
 GRANTS_KEY = "g" .. tostring(3)
-function sourceLeasesKey(source)
-return ("l" .. ":") .. source
-end
-____loaded["keys"] = {GRANTS_KEY = GRANTS_KEY, sourceLeasesKey = sourceLeasesKey, STATE_KEY = STATE_KEY}
+____loaded["keys"] = {GRANTS_KEY = GRANTS_KEY, STATE_KEY = STATE_KEY}
 end
 do
 local knownOf, lower, hasOthers, DIMENSIONS, commonLimits, areLimits
@@ -5508,13 +5397,12 @@ end
 ____loaded["lease-layout"] = {flattenLease = flattenLease, restoreLease = restoreLease, LEASE_TYPES = LEASE_TYPES}
 end
 do
-local listOf, inParts, packedLease, unpackedLease, score, LeaseStore
+local listOf, inParts, unpackedLease, score, LeaseStore
 local ____from = ____loaded["lualib_bundle"]
 local __TS__Class = ____from.__TS__Class
 local __TS__ArraySlice = ____from.__TS__ArraySlice
 local ____from = ____loaded["keys"]
 local GRANTS_KEY = ____from.GRANTS_KEY
-local sourceLeasesKey = ____from.sourceLeasesKey
 local ____from = ____loaded["layout"]
 local packedList = ____from.packedList
 local ____from = ____loaded["lease-layout"]
@@ -5542,9 +5430,6 @@ from = from + 1000
 end
 end
 end
-function packedLease(lease)
-return packedList(flattenLease(lease))
-end
 function unpackedLease(leaseId, packed)
 return restoreLease(
 leaseId,
@@ -5571,11 +5456,11 @@ self.sourceKeys = {}
 self.touched = {}
 self.allKey = prefix .. "l"
 self.grantsKey = prefix .. GRANTS_KEY
-self.now = score(nowMs)
+self.now = (string.format("%.17g", nowMs))
 local ____list = sources
 for ____at = 1, #____list do
 local source = ____list[____at]
-self.sourceKeys[source] = prefix .. sourceLeasesKey(source)
+self.sourceKeys[source] = prefix .. (("l" .. ":") .. source)
 end
 end
 function LeaseStore.prototype.prefetch(self, leaseIds)
@@ -5649,7 +5534,7 @@ local ended = redis.call(
 "ZRANGEBYSCORE",
 self.allKey,
 "-inf",
-score(nowMs),
+(string.format("%.17g", nowMs)),
 "LIMIT",
 0,
 256
@@ -5738,7 +5623,7 @@ break
 end
 if lease.expiresAtMs ~= expiryMs then
 expiryMs = lease.expiresAtMs
-expiry = score(expiryMs)
+expiry = (string.format("%.17g", expiryMs))
 end
 kept[#kept + 1] = expiry
 kept[#kept + 1] = leaseId
@@ -5819,7 +5704,7 @@ if lease == false then
 __continue50 = true
 break
 end
-local packed = packedLease(lease)
+local packed = (packedList(flattenLease(lease)))
 if packed == self.packed[leaseId] and self.moved[leaseId] == nil then
 __continue50 = true
 break
@@ -5932,7 +5817,7 @@ end
 end
 return next
 end
-____loaded["lease-store"] = {LeaseStore = LeaseStore, packedLease = packedLease, score = score, unpackedLease = unpackedLease, inParts = inParts}
+____loaded["lease-store"] = {LeaseStore = LeaseStore, score = score, unpackedLease = unpackedLease, inParts = inParts}
 end
 do
 local unpacked, scopeClock
@@ -6541,7 +6426,6 @@ local laterParts = ____from.laterParts
 local packedSource = ____from.packedSource
 local ____from = ____loaded["layout"]
 local flattenScope = ____from.flattenScope
-local progressOf = ____from.progressOf
 local restoreScope = ____from.restoreScope
 local ____from = ____loaded["lease-store"]
 local inParts = ____from.inParts
@@ -6745,7 +6629,7 @@ ____temp_8 = unpackedValues(stored["*"])
 end
 local values = ____temp_8
 return {
-lastProgressMs = values == nil and -1e999 or progressOf(values),
+lastProgressMs = values == nil and -1e999 or (values[10]),
 nowMs = nowMs
 }
 end
