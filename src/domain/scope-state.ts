@@ -158,8 +158,11 @@ export function newScopeState(
   const models = new Map<string, ModelSizes>();
   for (const config of setup.sources) {
     const { name, model } = config;
-    const sizes = models.get(model) ?? { book: bookOf(model), want: null, tokens: 0 };
-    models.set(model, sizes);
+    let sizes = models.get(model);
+    if (sizes === undefined) {
+      sizes = { book: bookOf(model), want: null, tokens: 0 };
+      models.set(model, sizes);
+    }
     const record = recordOf(name);
     const source: SourceState = {
       config,

@@ -72,6 +72,27 @@ const once = async (worker: Worker): Promise<void> => {
   expect(await worker.settle(await worker.granted("s"))).toBe(true);
 };
 
+test.skipIf(!isHere)("sets of many leases are trees, with nothing in them but leases", async () => {
+  const server = await ownServer();
+  const group = fleet({ url: server.url, sources: { s: {} }, scheduling: { pacer: false } });
+  const worker = group.worker();
+  const shapes = () => {
+    const keys = [group.key(LEASES_KEY), group.key(sourceLeasesKey("s"))];
+    return Promise.all(
+      keys.map(async (key) => [await server.command("OBJECT", "ENCODING", key), await server.command("ZCARD", key)]),
+    );
+  };
+  await eventually(() => worker.granted("s"));
+  expect((await shapes()).map(([, count]) => count)).toEqual([1, 1]);
+  const { grants } = await worker.tick({ wants: Array.from({ length: 20 }, () => worker.newWant("s")) });
+  expect(grants).toHaveLength(20);
+  expect(await shapes()).toEqual([
+    ["skiplist", 21],
+    ["skiplist", 21],
+  ]);
+  expect(await worker.inflight("s")).toBe(21);
+});
+
 const LEASES = 100_000;
 
 describe.skipIf(!isHere)("F48 a hundred thousand leases", () => {

@@ -3615,12 +3615,15 @@ for ____at = 1, #____list do
 local config = ____list[____at]
 local name = config.name
 local model = config.model
-local sizes = models:get(model) or ({
+local sizes = models:get(model)
+if sizes == nil then
+sizes = {
 book = bookOf(model),
 want = nil,
 tokens = 0
-})
+}
 models:set(model, sizes)
+end
 local record = recordOf(name)
 local ____config_2 = config
 local ____gateRules_result_3 = gateRules(limitsInForce(record.pacer, config))
