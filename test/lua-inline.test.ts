@@ -1,5 +1,4 @@
 import { expect, test } from "vitest";
-// @ts-expect-error a script of the build, without types
 import { inlineFunctions } from "../scripts/lua-inline.mjs";
 
 /** What becomes of the last statement. */
