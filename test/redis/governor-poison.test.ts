@@ -180,7 +180,8 @@ describe.skipIf(redis === null)("what somebody else wrote into a scope's keys", 
       await worker.settle(await worker.granted("s"), "failure");
       await worker.settle(await worker.granted("s"), "success");
     }
-    expect(await worker.settle(held)).toBe(true);
+    // Granted before the source was forgotten: the permit comes back all the same.
+    await worker.settle(held);
     expect(await worker.source("s")).toMatchObject({ state: "closed", inflight: 0 });
   });
 
