@@ -7,6 +7,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import ts from "typescript";
 import * as tstl from "typescript-to-lua";
+import { bundled } from "./lua-bundle.mjs";
 import { truthinessFaults } from "./lua-truthiness.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -75,34 +76,7 @@ function compile() {
 }
 
 /** What nearly no tick needs: defined where it is called, since every run of the script defines anew what it can do. */
-const DEFINED_LATER = ["domain.description", "repair"];
-
-function defineLater(lua) {
-  return DEFINED_LATER.reduce((script, name) => {
-    const imports = new RegExp(
-      `local (____\\w+) = require\\("${name.replace(".", "\\.")}"\\)\n((?:local \\w+ = \\1\\.\\w+\n)+)`,
-    );
-    if (!imports.test(script)) fail([`nothing imports "${name}" any more; adapt scripts/build-lua.mjs`]);
-    return script.replace(imports, (_, __, bindings) =>
-      bindings.replace(/local (\w+) = .*/g, `local function $1(...) return require("${name}").$1(...) end`),
-    );
-  }, lua);
-}
-
-/** Redis has no `require`, and refuses even to look at a global that isn't there. */
-function forRedis(lua) {
-  const replacements = [
-    ["local ____originalRequire = require", "local ____originalRequire = nil"],
-    ["return ____entry\n", "return ____entry.answer\n"],
-  ];
-  let script = lua;
-  for (const [from, to] of replacements) {
-    if (!script.includes(from))
-      fail([`the compiler's bundle has no "${from.trim()}" any more; adapt scripts/build-lua.mjs`]);
-    script = script.replace(from, to);
-  }
-  return script;
-}
+const DEFINED_LATER = new Set(["domain.description", "repair"]);
 
 function asModule(lua) {
   // Indentation is a third of it; no text of the rules begins a line.
@@ -110,7 +84,7 @@ function asModule(lua) {
   return `// Made by scripts/build-lua.mjs from src/backends/redis/script and src/domain; not to be edited.\n\nexport const TICK_SCRIPT = \`${text}\`;\n`;
 }
 
-const made = asModule(defineLater(forRedis(compile())));
+const made = asModule(bundled(compile(), { later: DEFINED_LATER, result: "answer" }));
 if (process.argv.includes("--check")) {
   if (readFileSync(target, "utf8") !== made)
     fail(["tick-script.ts is not what the rules give: run `node scripts/build-lua.mjs`"]);

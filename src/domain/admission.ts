@@ -2,7 +2,7 @@ import type { StoreClock } from "./gates/gate.js";
 import { grantTo } from "./grant.js";
 import { leaseEndMs } from "./leases.js";
 import type { SeededRandom } from "./random.js";
-import { endsAnyTime, passedOver, refuse, refuseFor } from "./refusal.js";
+import { endsAnyTime, NONE_PASSED, passedOver, refuse, refuseFor } from "./refusal.js";
 import { mayHedge, mayRetry } from "./scheduling/budgets.js";
 import { isMeasured } from "./scheduling/expected-time.js";
 import { mustYield, noteWaiting, rankOf, visit, type WorkerRecord, waitsForClass } from "./scheduling/fairness.js";
@@ -12,7 +12,7 @@ import { betterFitting, canMatchSizes } from "./scheduling/matching.js";
 import { keepFacts, type ScopeState, type Standing } from "./scope-state.js";
 import { choose, usualMs, withoutFailedHere } from "./selection.js";
 import { standingOf, standingsOf } from "./standing.js";
-import type { Grant, Refusal, Want } from "./tick.js";
+import type { Grant, Passed, Refusal, Want } from "./tick.js";
 
 /** What one tick decides with. */
 export interface Desk {
@@ -209,14 +209,19 @@ function hasRoomForHedge(state: ScopeState, { source, startable, probe, waitMs }
 /** Those ahead are served one by one, not as a herd: rank / ΣR. */
 function yieldMs({ state, clock }: Desk, self: WorkerRecord): number {
   let ratePerS = 0;
-  for (const source of state.sources.values()) ratePerS += rateInForce(state, source, clock.nowMs);
+  for (const source of state.sourceList) ratePerS += rateInForce(state, source, clock.nowMs);
   const rank = rankOf(state.workers, self, clock.nowMs);
   const waitMs = ratePerS === Infinity || ratePerS === 0 ? 0 : (rank * 1_000) / ratePerS;
   return Math.min(YIELD_RECHECK_MS, Math.max(LEAST_YIELD_MS, waitMs));
 }
 
 /** A grant is booked completely, a refusal changes nothing (spec 02 §3). */
-function book(desk: Desk, want: Want, { chosen, all, considered }: Choice): Grant {
+function book(desk: Desk, want: Want, choice: Choice): Grant {
   if (desk.self !== null) desk.self.virtualTime += 1;
-  return grantTo(desk.state, want, chosen, passedOver(all, considered, chosen), desk.clock);
+  return grantTo(desk.state, want, choice.chosen, passedBy(desk.state, choice), desk.clock);
+}
+
+function passedBy({ lineup }: ScopeState, { chosen, all, considered }: Choice): readonly Passed[] {
+  const isWhole = lineup !== null && lineup.standings === all && considered === all;
+  return isWhole && lineup.waiting === 0 ? NONE_PASSED : passedOver(all, considered, chosen);
 }

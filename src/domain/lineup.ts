@@ -5,11 +5,18 @@ const NOT_FOUND = -1;
 
 export function newLineup({ candidates, tag, maxTokens }: Want, standings: Standing[]): Lineup {
   const scores: number[] = [];
-  for (let n = 0; n < standings.length; n += 1) scores.push(NOT_FOUND);
-  return { candidates, standings, tightest: tightestOf(standings), scores, tag, maxTokens, stale: null };
+  let waiting = 0;
+  for (const { waitMs } of standings) {
+    scores.push(NOT_FOUND);
+    if (waitMs !== 0) waiting += 1;
+  }
+  return { candidates, standings, waiting, tightest: tightestOf(standings), scores, tag, maxTokens, stale: null };
 }
 
-export function replaceStanding({ standings, scores }: Lineup, at: number, standing: Standing): void {
+export function replaceStanding(lineup: Lineup, at: number, standing: Standing): void {
+  const { standings, scores } = lineup;
+  if (standings[at]!.waitMs !== 0) lineup.waiting -= 1;
+  if (standing.waitMs !== 0) lineup.waiting += 1;
   standings[at] = standing;
   scores[at] = NOT_FOUND;
 }

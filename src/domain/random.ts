@@ -17,9 +17,22 @@ export function seededRandom(seed: number): SeededRandom {
 
 /** Uniform in (0, 1). */
 export function draw(random: SeededRandom): number {
-  if (random.state === 0) random.state = (Math.abs(Math.trunc(random.seed)) % (MODULUS - 1)) + 1;
-  random.state = (random.state * MULTIPLIER) % MODULUS;
+  random.state = nextState(presentState(random));
   return random.state / MODULUS;
+}
+
+/** For a loop of many draws, which keeps the state itself and gives it back at its end. */
+export function presentState({ seed, state }: SeededRandom): number {
+  return state === 0 ? (Math.abs(Math.trunc(seed)) % (MODULUS - 1)) + 1 : state;
+}
+
+export function nextState(state: number): number {
+  return (state * MULTIPLIER) % MODULUS;
+}
+
+/** `jittered` by the draw that ended in this state. */
+export function jitteredBy(state: number, value: number, share: number): number {
+  return value * (1 - share + 2 * share * (state / MODULUS));
 }
 
 /** `value` spread by ±`share`, e.g. 0.1 for ±10 %. */

@@ -9,7 +9,7 @@ export function endsAnyTime(reason: SourceReason): boolean {
   return reason === "concurrency" || reason === "global_concurrency" || reason === "half_open";
 }
 
-const NONE_PASSED: readonly Passed[] = [];
+export const NONE_PASSED: readonly Passed[] = [];
 
 function isGate(reason: SourceReason): reason is GateName {
   return (GATE_NAMES as readonly string[]).includes(reason);

@@ -9,7 +9,7 @@ import type { PoolTimes } from "./scheduling/expected-time.js";
 import type { WorkerBook } from "./scheduling/fairness.js";
 import { type GradientRecord, newGradient } from "./scheduling/gradient.js";
 import { type HealthRecord, newHealth } from "./scheduling/health.js";
-import { lowerLimit, newPacer, type PacerRecord } from "./scheduling/pacer.js";
+import { limitsInForce, lowerLimit, newPacer, type PacerRecord } from "./scheduling/pacer.js";
 import { newTokenBook, type TokenBook } from "./scheduling/token-learning.js";
 import type { BreakerConfig, SchedulingConfig, SelectorName } from "./scope.js";
 import type { LimitConfig, SourceConfig } from "./source.js";
@@ -79,6 +79,8 @@ export interface GateFacts {
 /** Everything a governor knows of its scope; rules below change it, stores keep it. */
 export interface ScopeState {
   readonly sources: Map<SourceName, SourceState>;
+  /** The same in their order: to walk through a list is faster. */
+  readonly sourceList: readonly SourceState[];
   readonly globalRules: GateRules;
   readonly globalGates: GateRecord;
   readonly leases: LeaseBook;
@@ -152,15 +154,19 @@ export function newScopeState(
   recordOf: (source: SourceName) => SourceRecord = () => newSourceRecord(nowMs),
 ): ScopeState {
   const sources = new Map<SourceName, SourceState>();
+  const sourceList: SourceState[] = [];
   const models = new Map<string, ModelSizes>();
   for (const config of setup.sources) {
     const { name, model } = config;
-    const sizes = models.get(model) ?? { book: bookOf(model), want: null, tokens: 0 };
-    models.set(model, sizes);
+    let sizes = models.get(model);
+    if (sizes === undefined) {
+      sizes = { book: bookOf(model), want: null, tokens: 0 };
+      models.set(model, sizes);
+    }
     const record = recordOf(name);
-    sources.set(name, {
+    const source: SourceState = {
       config,
-      rules: gateRules(config),
+      rules: gateRules(limitsInForce(record.pacer, config)),
       gates: record.gates,
       breaker: record.breaker,
       cooldown: record.cooldown,
@@ -178,10 +184,13 @@ export function newScopeState(
       facts: null,
       standing: null,
       score: null,
-    });
+    };
+    sources.set(name, source);
+    sourceList.push(source);
   }
   return {
     sources,
+    sourceList,
     globalRules: gateRules(setup.global),
     globalGates: emptyGateRecord(),
     leases,
@@ -208,7 +217,7 @@ export function newScopeState(
 export function keepFacts(state: ScopeState): void {
   state.keepsFacts = true;
   state.lineup = null;
-  for (const source of state.sources.values()) {
+  for (const source of state.sourceList) {
     forgetFactsOf(source);
     source.sizes.want = null;
   }
@@ -226,7 +235,7 @@ export function forgetFacts(state: ScopeState, source: SourceState): void {
     return;
   }
   state.lineup = null;
-  for (const other of state.sources.values()) {
+  for (const other of state.sourceList) {
     other.facts = null;
     other.standing = null;
   }
@@ -242,6 +251,8 @@ function forgetFactsOf(source: SourceState): void {
 export interface Lineup {
   readonly candidates: readonly SourceName[];
   readonly standings: Standing[];
+  /** How many of them can't start at once. */
+  waiting: number;
   /** Of sources that calls are believed to use alike, the one with the lowest limit of size. */
   readonly tightest: readonly SourceState[];
   /** Before demotion and noise, for calls of this tag and length; below 0 = not found yet. */

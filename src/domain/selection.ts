@@ -1,5 +1,5 @@
 import { scoreFor } from "./lineup.js";
-import { jittered, type SeededRandom } from "./random.js";
+import { jittered, jitteredBy, nextState, presentState, type SeededRandom } from "./random.js";
 import { attemptTimeMs, successTimeMs } from "./scheduling/expected-time.js";
 import { successShare } from "./scheduling/health.js";
 import { windowInForce } from "./scheduling/in-force.js";
@@ -89,22 +89,31 @@ function chooseFromLineup(
   let bestRank = Infinity;
   let bestScore = 0;
   let at = -1;
+  let drawn = presentState(random);
   for (const standing of standings) {
     at += 1;
     const { rank } = standing;
-    if (!standing.startable || rank > bestRank) continue;
-    let steady = scores[at]!;
-    if (steady < 0) {
-      steady = steadyScore(state, standing.source, standing.waitMs, want, nowMs);
-      scores[at] = steady;
+    if (standing.startable && rank <= bestRank) {
+      let steady = scores[at]!;
+      if (steady < 0) {
+        steady = steadyScore(state, standing.source, standing.waitMs, want, nowMs);
+        scores[at] = steady;
+      }
+      drawn = nextState(drawn);
+      const score = jitteredBy(drawn, steady, NOISE);
+      if (
+        best === null ||
+        rank < bestRank ||
+        score < bestScore ||
+        (score === bestScore && isBetter(standing, score, best, bestScore))
+      ) {
+        best = standing;
+        bestRank = rank;
+        bestScore = score;
+      }
     }
-    const score = jittered(steady, NOISE, random);
-    if (best !== null && rank === bestRank && (score > bestScore || !isBetter(standing, score, best, bestScore)))
-      continue;
-    best = standing;
-    bestRank = rank;
-    bestScore = score;
   }
+  random.state = drawn;
   return best;
 }
 

@@ -1,11 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { GRANTS_KEY, STATE_KEY } from "../../src/backends/redis/script/keys.js";
-import { type Packed, restoredSource, restoreScope } from "../../src/backends/redis/script/layout.js";
+import { type Packed, restoreScope } from "../../src/backends/redis/script/layout.js";
 import { MemoryLeases } from "../../src/domain/memory-leases.js";
 import { BREAKER_DEFAULTS, SCHEDULING_DEFAULTS } from "../../src/domain/scope.js";
 import { newScopeState, type ScopeState } from "../../src/domain/scope-state.js";
 import { NO_LIMITS } from "../../src/domain/source.js";
 import type { RedisServer } from "../services/redis.js";
+import { wholeSource } from "../support/source-layout.js";
 import type { Crew } from "./crew.js";
 import { Finding } from "./finding.js";
 import type { Sighting } from "./leases-judge.js";
@@ -27,7 +28,7 @@ local out = { now = time[1] * 1000 + time[2] / 1000, leases = {}, immortal = {},
 local ids = redis.call('ZRANGE', prefix .. 'l', 0, -1, 'WITHSCORES')
 for n = 1, #ids, 2 do
   local packed = redis.call('HGET', prefix .. ARGV[3], ids[n])
-  local lease = packed and cmsgpack.unpack(packed) or {}
+  local lease = packed and { cmsgpack.unpack(packed) } or {}
   table.insert(out.leases, { ids[n], ids[n + 1], lease[2] or '', lease[4] and true or false })
 end
 for _, key in ipairs(redis.call('KEYS', prefix .. '*')) do
@@ -35,7 +36,10 @@ for _, key in ipairs(redis.call('KEYS', prefix .. '*')) do
 end
 local fields = redis.call('HGETALL', prefix .. ARGV[2])
 for n = 1, #fields, 2 do
-  out.state[fields[n]] = texts(cmsgpack.unpack(fields[n + 1]))
+  local values = { cmsgpack.unpack(fields[n + 1]) }
+  -- Of a source two parts are packed in it, and there is more than one value; all else is a list.
+  if #values == 1 then values = values[1] else values[2], values[3] = cmsgpack.unpack(values[2]), cmsgpack.unpack(values[3]) end
+  out.state[fields[n]] = texts(values)
 end
 return cjson.encode(out)`;
 
@@ -231,7 +235,7 @@ function scopeCounters(texts: Texts): [string, number][] {
 }
 
 function sourceCounters(texts: Texts): [string, number][] {
-  const source = restoredSource(luaValues(texts));
+  const source = wholeSource(luaValues(texts));
   const { gates, breaker, cooldown, pacer, evidence, health } = source;
   const { trips, consecutiveFailures, deadInARow, probesLeft, stretches } = breaker;
   const { admitted, bucketCount, earlierCount, goodput, learnedRpm, learnedTpm } = pacer;

@@ -3,6 +3,7 @@ import { afterAll, describe, expect, test } from "vitest";
 import { batchText, setupText } from "../../src/backends/redis/governor-messages.js";
 import { GRANTS_KEY, STATE_KEY } from "../../src/backends/redis/script/keys.js";
 import { LAYOUT_VERSION } from "../../src/backends/redis/script/layout.js";
+import { LEARNED_AT, TROUBLE_AT } from "../../src/backends/redis/script/source-layout.js";
 import { TICK_SCRIPT } from "../../src/backends/redis/tick-script.js";
 import { BREAKER_DEFAULTS, SCHEDULING_DEFAULTS } from "../../src/domain/scope.js";
 import { NO_LIMITS } from "../../src/domain/source.js";
@@ -43,6 +44,7 @@ const GARBAGE: readonly (readonly [string, Buffer | string])[] = [
   ["JSON", '{"grant":{}}'],
   ["true", hex("c3")],
   ["a list with a version alone", hex(`91${LAYOUT_VERSION.toString(16).padStart(2, "0")}`)],
+  ["a version alone", hex(LAYOUT_VERSION.toString(16).padStart(2, "0"))],
   ["a list of nils", hex(`dc00c8${"c0".repeat(200)}`)],
   ["a map", hex("81a16101")],
   ["not a number", hex("94cb7ff8000000000000c2cb7ff8000000000000cb7ff8000000000000")],
@@ -160,6 +162,27 @@ describe.skipIf(redis === null)("what somebody else wrote into a scope's keys", 
       expect(state).toBe("closed");
       expect(inflight).toBeLessThanOrEqual(1);
     });
+  });
+
+  test.each([
+    ["what attempts taught", LEARNED_AT],
+    ["what is known of trouble", TROUBLE_AT],
+  ])("%s of a source can't be read", async (_, part) => {
+    const group = fleet({ sources: SOURCES });
+    const worker = group.worker();
+    const held = await worker.granted("s");
+    for (const value of ["", "x", "\xc1", "91c0"]) {
+      const script = `
+        local values = { cmsgpack.unpack(redis.call('HGET', KEYS[1], 's')) }
+        values[tonumber(ARGV[1])] = ARGV[2]
+        return redis.call('HSET', KEYS[1], 's', cmsgpack.pack(unpack(values)))`;
+      await redis!.command("EVAL", script, 1, group.key(STATE_KEY), part + 1, value);
+      await worker.settle(await worker.granted("s"), "failure");
+      await worker.settle(await worker.granted("s"), "success");
+    }
+    // Granted before the source was forgotten: the permit comes back all the same.
+    await worker.settle(held);
+    expect(await worker.source("s")).toMatchObject({ state: "closed", inflight: 0 });
   });
 
   test("learned sizes that can't be read count as never learned", async () => {

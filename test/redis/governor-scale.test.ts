@@ -39,11 +39,11 @@ async function addLeases(
   endsInMs: number,
 ): Promise<void> {
   const script = `
-    local lease = cmsgpack.unpack(redis.call('HGET', KEYS[3], ARGV[1]))
+    local lease = { cmsgpack.unpack(redis.call('HGET', KEYS[3], ARGV[1])) }
     local time = redis.call('TIME')
     local ends = time[1] * 1000 + time[2] / 1000 + tonumber(ARGV[3])
     lease[tonumber(ARGV[4])] = ends
-    local packed = cmsgpack.pack(lease)
+    local packed = cmsgpack.pack(unpack(lease))
     for n = 1, tonumber(ARGV[2]) do
       local id = ARGV[1] .. ':' .. n
       redis.call('HSET', KEYS[3], id, packed)
@@ -71,6 +71,27 @@ async function costOf(server: RedisServer, group: Fleet, work: () => Promise<unk
 const once = async (worker: Worker): Promise<void> => {
   expect(await worker.settle(await worker.granted("s"))).toBe(true);
 };
+
+test.skipIf(!isHere)("sets of many leases are trees, with nothing in them but leases", async () => {
+  const server = await ownServer();
+  const group = fleet({ url: server.url, sources: { s: {} }, scheduling: { pacer: false } });
+  const worker = group.worker();
+  const shapes = () => {
+    const keys = [group.key(LEASES_KEY), group.key(sourceLeasesKey("s"))];
+    return Promise.all(
+      keys.map(async (key) => [await server.command("OBJECT", "ENCODING", key), await server.command("ZCARD", key)]),
+    );
+  };
+  await eventually(() => worker.granted("s"));
+  expect((await shapes()).map(([, count]) => count)).toEqual([1, 1]);
+  const { grants } = await worker.tick({ wants: Array.from({ length: 20 }, () => worker.newWant("s")) });
+  expect(grants).toHaveLength(20);
+  expect(await shapes()).toEqual([
+    ["skiplist", 21],
+    ["skiplist", 21],
+  ]);
+  expect(await worker.inflight("s")).toBe(21);
+});
 
 const LEASES = 100_000;
 

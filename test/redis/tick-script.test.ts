@@ -1,8 +1,13 @@
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { flattenScope, flattenSource, restoredSource, restoreScope } from "../../src/backends/redis/script/layout.js";
-import { flattenLease, LEASE_TYPES, restoreLease } from "../../src/backends/redis/script/lease-layout.js";
+import { flattenScope, restoreScope } from "../../src/backends/redis/script/layout.js";
+import {
+  flattenLease,
+  LEASE_TYPES,
+  type PackedLease,
+  restoreLease,
+} from "../../src/backends/redis/script/lease-layout.js";
 import type { Lease } from "../../src/domain/leases.js";
 import { MemoryLeases } from "../../src/domain/memory-leases.js";
 import { poolOf } from "../../src/domain/scheduling/pool.js";
@@ -10,6 +15,7 @@ import { BREAKER_DEFAULTS, SCHEDULING_DEFAULTS } from "../../src/domain/scope.js
 import { newScopeState, type ScopeState, type SourceState } from "../../src/domain/scope-state.js";
 import { NO_LIMITS } from "../../src/domain/source.js";
 import { sourceConfig } from "../../src/testing/contracts/governor/bench.js";
+import { allValues, wholeSource } from "../support/source-layout.js";
 
 /** Made from the configuration, kept in keys of their own, or of one tick alone. */
 const NOT_PACKED_OF_SOURCE = ["config", "priceFactor", "rules", "sizes", "mostTokens", "facts", "standing", "score"];
@@ -22,6 +28,7 @@ const NOT_PACKED_OF_SCOPE = [
   "lineup",
   "scheduling",
   "selector",
+  "sourceList",
   "sources",
   "workers",
 ];
@@ -66,13 +73,13 @@ test("everything that is remembered of a source is packed and found again", () =
   source.gradient.samples.push(0, 0, 0);
   source.lastError = { code: "", message: "" };
   fill(source, NOT_PACKED_OF_SOURCE);
-  const found = restoredSource(flattenSource(source));
+  const found = wholeSource(allValues(source));
   expect(remembered(found, NOT_PACKED_OF_SOURCE)).toEqual(remembered(source, NOT_PACKED_OF_SOURCE));
   expect(remembered(source, NOT_PACKED_OF_SOURCE)).not.toEqual(remembered(freshSource(), NOT_PACKED_OF_SOURCE));
 });
 
 test("a fresh source without samples and without an error is found again", () => {
-  const found = restoredSource(flattenSource(freshSource()));
+  const found = wholeSource(allValues(freshSource()));
   expect(remembered(found, NOT_PACKED_OF_SOURCE)).toEqual(remembered(freshSource(), NOT_PACKED_OF_SOURCE));
 });
 
@@ -120,7 +127,7 @@ test.each([
   ["without what it need not have", BARE_LEASE],
 ])("a lease %s is packed and found again", (_, lease) => {
   const packed = flattenLease(lease);
-  expect(restoreLease("id", packed)).toEqual(lease);
+  expect(restoreLease("id", ...(packed as PackedLease))).toEqual(lease);
   // A list ends at its first gap.
   expect(packed).not.toContain(null);
   expect(packed).not.toContain(undefined);
@@ -131,7 +138,7 @@ test.each([
 });
 
 test("a lease of another layout is none", () => {
-  expect(restoreLease("id", [1, ...flattenLease(LEASE).slice(1)])).toBe(null);
+  expect(restoreLease("id", ...([1, ...flattenLease(LEASE).slice(1)] as PackedLease))).toBe(null);
 });
 
 test("the script is what the rules give", () => {

@@ -96,7 +96,7 @@ export class MemoryGovernor implements Governor {
     const state = this.#state;
     const { pool } = state;
     reclaimExpired(state, clock);
-    const sources = [...state.sources.values()].map((source) => describeSource(state, source, clock));
+    const sources = state.sourceList.map((source) => describeSource(state, source, clock));
     // Who looks must not change what the next tick decides by.
     state.pool = pool;
     return { scope: this.scope, ...describeScope(state), sources, backend: { kind: "memory", ok: true } };

@@ -1,37 +1,487 @@
 // Made by scripts/build-lua.mjs from src/backends/redis/script and src/domain; not to be edited.
 
-export const TICK_SCRIPT = `
-local ____modules = {}
-local ____moduleCache = {}
-local ____originalRequire = nil
-local function require(file, ...)
-if ____moduleCache[file] then
-return ____moduleCache[file].value
+export const TICK_SCRIPT = `local ____loaded, ____later = {}, {}
+local function ____need(name)
+if ____loaded[name] == nil then ____loaded[name] = ____later[name]() end
+return ____loaded[name]
 end
-if ____modules[file] then
-local module = ____modules[file]
-local value = nil
-if (select("#", ...) > 0) then value = module(...) else value = module(file) end
-____moduleCache[file] = { value = value }
+____later["domain.description"] = function()
+local describeAdaptive, knownOrNull, finiteOrNull, describeScope, describeSource
+local ____from = ____need("lualib_bundle")
+local __TS__Spread = ____from.__TS__Spread
+local __TS__ArrayMap = ____from.__TS__ArrayMap
+local ____from = ____need("domain.cooldown")
+local cooldownWaitMs = ____from.cooldownWaitMs
+local ____from = ____need("domain.gates.gate")
+local requestsBooked = ____from.requestsBooked
+local tokensBooked = ____from.tokensBooked
+local ____from = ____need("domain.scheduling.first-token")
+local firstTokenDueMs = ____from.firstTokenDueMs
+local ____from = ____need("domain.scheduling.health")
+local successShare = ____from.successShare
+local ____from = ____need("domain.scheduling.in-force")
+local rateInForce = ____from.rateInForce
+local windowInForce = ____from.windowInForce
+local ____from = ____need("domain.scheduling.pool")
+local poolOf = ____from.poolOf
+local ____from = ____need("domain.standing")
+local usualRefusal = ____from.usualRefusal
+local ____from = ____need("domain.scheduling.decay")
+local decayFactor = ____from.decayFactor
+function describeAdaptive(state, source, nowMs)
+local ____source_2 = source
+local pacer = ____source_2.pacer
+local evidence = ____source_2.evidence
+local health = ____source_2.health
+local config = ____source_2.config
+local cutAtMs = math.max(pacer.window.wMax > 0 and pacer.window.cutAtMs or -1e999, pacer.rate.wMax > 0 and pacer.rate.cutAtMs or -1e999)
+local facts = {
+ownTtftMs = health.ttftMs,
+poolTtftMs = poolOf(state, nowMs).ttftMs,
+ttftTimeoutMs = config.ttftTimeoutMs,
+promptTokens = nil,
+meanPromptTokens = 0
+}
+local ____finiteOrNull_result_5 = finiteOrNull(windowInForce(state, source, nowMs))
+local ____finiteOrNull_result_6 = finiteOrNull(rateInForce(state, source, nowMs))
+local ____knownOrNull_result_7 = knownOrNull(pacer.learnedRpm)
+local ____knownOrNull_result_8 = knownOrNull(pacer.learnedTpm)
+local ____temp_3
+if cutAtMs == -1e999 then
+____temp_3 = nil
+else
+____temp_3 = nowMs - cutAtMs
+end
+local ____evidenceNow_result_9 = (evidence.score == 0 and 0 or evidence.score * decayFactor(nowMs - evidence.atMs, 60000))
+local ____TRIPS_AT_10 = 9.2
+local ____successShare_result_11 = successShare(health, nowMs)
+local ____knownOrNull_result_12 = knownOrNull(health.ttftMs)
+local ____knownOrNull_result_13 = knownOrNull(health.tpotMs)
+local ____state_scheduling_overdue_4
+if state.scheduling.overdue then
+____state_scheduling_overdue_4 = firstTokenDueMs(facts)
+else
+____state_scheduling_overdue_4 = nil
+end
+return {
+window = ____finiteOrNull_result_5,
+ratePerS = ____finiteOrNull_result_6,
+learnedRpm = ____knownOrNull_result_7,
+learnedTpm = ____knownOrNull_result_8,
+lastCutAgoMs = ____temp_3,
+evidence = ____evidenceNow_result_9,
+tripsAt = ____TRIPS_AT_10,
+successShare = ____successShare_result_11,
+ttftMs = ____knownOrNull_result_12,
+tpotMs = ____knownOrNull_result_13,
+firstTokenDueMs = ____state_scheduling_overdue_4,
+ramping = (nowMs - source.reclosedAtMs < 10000)
+}
+end
+function describeScope(state)
+local ____state_budgets_0 = state.budgets
+local retryTokens = ____state_budgets_0.retryTokens
+local hedgeTokens = ____state_budgets_0.hedgeTokens
+return {
+budgets = {retryTokens = retryTokens, hedgeTokens = hedgeTokens, retriesInFlight = state.retriesInFlight},
+workers = __TS__ArrayMap(
+{__TS__Spread(state.workers)},
+function(____, ____bindingPattern0)
+local virtualTime
+local waiting
+local worker
+worker = ____bindingPattern0[1]
+waiting = ____bindingPattern0[2].waiting
+virtualTime = ____bindingPattern0[2].virtualTime
+return {worker = worker, waiting = waiting, virtualTime = virtualTime}
+end
+)
+}
+end
+function describeSource(state, source, clock)
+local ____source_1 = source
+local breaker = ____source_1.breaker
+local config = ____source_1.config
+return {
+name = config.name,
+state = breaker.state,
+epoch = breaker.epoch,
+openForMs = breaker.state == "open" and math.max(0, breaker.openUntilMs - clock.nowMs) or 0,
+probeInFlight = breaker.probeLease ~= "",
+inflight = state.leases:inflightOf(config.name),
+maxConcurrency = config.maxConcurrency,
+requestsUsed = requestsBooked(source.rules, source.gates, clock),
+tokensUsed = tokensBooked(source.rules, source.gates, clock),
+coolingMs = cooldownWaitMs(source.cooldown, clock.nowMs),
+dead = breaker.dead,
+lastError = source.lastError,
+passedOver = usualRefusal(state, source, clock),
+adaptive = describeAdaptive(state, source, clock.nowMs)
+}
+end
+knownOrNull = function(value)
+local ____temp_14
+if value == 0 then
+____temp_14 = nil
+else
+____temp_14 = value
+end
+return ____temp_14
+end
+finiteOrNull = function(value) return (value - value == 0) and value or nil end
+return {describeScope = describeScope, describeSource = describeSource}
+end
+____later["repair"] = function()
+local dropOtherType, dropFields, unpacked, allUnpacked, stateCheck, isPackedSource, isPacked, isPart, isAlike, isLike, startsLike, reviseLeases, WORKER_TYPES, SIZE_TYPES, repair
+local ____from = ____need("lualib_bundle")
+local __TS__ArrayMap = ____from.__TS__ArrayMap
+local __TS__ArrayConcat = ____from.__TS__ArrayConcat
+local __TS__New = ____from.__TS__New
+local __TS__ArrayEvery = ____from.__TS__ArrayEvery
+local ____from = ____need("domain.leases")
+local leaseEndMs = ____from.leaseEndMs
+local ____from = ____need("domain.scope-state")
+local newScopeState = ____from.newScopeState
+local ____from = ____need("common-limits")
+local areLimits = ____from.areLimits
+local ____from = ____need("keys")
+local GRANTS_KEY = ____from.GRANTS_KEY
+local STATE_KEY = ____from.STATE_KEY
+local ____from = ____need("layout")
+local flattenScope = ____from.flattenScope
+local packedList = ____from.packedList
+local ____from = ____need("lease-layout")
+local LEASE_TYPES = ____from.LEASE_TYPES
+local flattenLease = ____from.flattenLease
+local ____from = ____need("lease-store")
+local LeaseStore = ____from.LeaseStore
+local score = ____from.score
+local unpackedLease = ____from.unpackedLease
+local ____from = ____need("scope-clock")
+local scopeClock = ____from.scopeClock
+local ____from = ____need("size-store")
+local SizeStore = ____from.SizeStore
+local ____from = ____need("source-layout")
+local judgedValues = ____from.judgedValues
+local learnedValues = ____from.learnedValues
+local troubleValues = ____from.troubleValues
+function dropOtherType(key, wanted)
+local ____redis_call_result_1 = redis.call("TYPE", key)
+local ok = ____redis_call_result_1.ok
+if ok == wanted or ok == "none" then
+return 0
+end
+redis.call("DEL", key)
+return 1
+end
+function dropFields(key, isGood)
+local stored = redis.call("HGETALL", key)
+local dropped = 0
+do
+local at = 0
+while at < #stored do
+do
+local __continue16
+repeat
+if isGood(stored[at + 1], stored[at + 1 + 1]) then
+__continue16 = true
+break
+end
+redis.call("HDEL", key, stored[at + 1])
+dropped = dropped + 1
+__continue16 = true
+until true
+if not __continue16 then
+break
+end
+end
+at = at + 2
+end
+end
+return dropped
+end
+function unpacked(text)
+local value
+pcall(function()
+value = cmsgpack.unpack(text)
+end)
 return value
-else
-if ____originalRequire then
-return ____originalRequire(file)
-else
-error("module '" .. file .. "' not found")
+end
+function allUnpacked(text)
+local values = {pcall(cmsgpack.unpack, text)}
+return table.remove(values, 1) == true and values or nil
+end
+function stateCheck(setup, nowMs, leases)
+local sizes = __TS__New(SizeStore, "")
+local state = newScopeState(
+setup,
+nowMs,
+leases,
+function(model) return sizes:bookOf(model) end
+)
+return function(field, text)
+if field == "@" then
+return true
+end
+if field == "~~" then
+return isLike(
+unpacked(text),
+{"string", "number"}
+)
+end
+if field == "~" then
+return areLimits(unpacked(text))
+end
+if field == "*" then
+return isPacked(
+unpacked(text),
+flattenScope(state)
+)
+end
+local source = state.sources:get(field)
+return source == nil or isPackedSource(
+allUnpacked(text),
+source
+)
 end
 end
+function isPackedSource(values, source)
+if not isPacked(
+values,
+judgedValues(source, "", "")
+) then
+return false
 end
-____modules = {
-["lualib_bundle"] = function(...) 
+local learned = unpacked(values[1 + 1])
+local trouble = unpacked(values[2 + 1])
+return isPart(
+learned,
+learnedValues(source)
+) and isPart(
+trouble,
+troubleValues(source)
+)
+end
+function isPacked(values, example)
+if type(values) ~= "table" then
+return false
+end
+local packed = values
+local more = #packed - #example
+return packed[1] == 3 and more <= 4 and isPart(packed, example)
+end
+function isPart(values, example)
+if type(values) ~= "table" then
+return false
+end
+local packed = values
+if #packed < #example then
+return false
+end
+local types = __TS__ArrayMap(
+example,
+function(____, value) return type(value) end
+)
+return startsLike(packed, types) and __TS__ArrayEvery(
+example,
+function(____, value, at) return isAlike(packed[at + 1], value) end
+)
+end
+function isAlike(value, example)
+if type(example) ~= "table" then
+return true
+end
+local list = value
+local known = example
+return (#known == 0 or #list == #known) and __TS__ArrayEvery(
+list,
+function(____, item) return type(item) == "number" and not (item ~= item) end
+)
+end
+function isLike(values, types)
+return type(values) == "table" and startsLike(values, types)
+end
+function startsLike(values, types)
+do
+local at = 0
+while at < #types do
+local value = values[at + 1]
+if type(value) ~= types[at + 1] or (value ~= value) then
+return false
+end
+at = at + 1
+end
+end
+return true
+end
+function reviseLeases(prefix, names, leaseTtlMs, nowMs, ttlMs)
+local all = prefix .. "l"
+local grants = prefix .. GRANTS_KEY
+local latest = score((math.ceil(nowMs + leaseTtlMs)))
+local revised = 0
+for ____, key in ipairs(__TS__ArrayConcat(
+{all},
+__TS__ArrayMap(
+names,
+function(____, name) return prefix .. (("l" .. ":") .. name) end
+)
+)) do
+local ____list = redis.call("ZRANGEBYSCORE", key, "(" .. latest, "+inf")
+for ____at = 1, #____list do
+local leaseId = ____list[____at]
+redis.call("ZADD", key, latest, leaseId)
+revised = revised + 1
+end
+end
+local stored = redis.call("HGETALL", grants)
+do
+local at = 0
+while at < #stored do
+do
+local __continue52
+repeat
+local leaseId = stored[at + 1]
+local lease = unpackedLease(leaseId, stored[at + 1 + 1])
+if lease == nil then
+__continue52 = true
+break
+end
+local latestMs = leaseEndMs(nowMs, lease.grant.leaseTtlMs)
+if lease.expiresAtMs > latestMs then
+lease.expiresAtMs = latestMs
+redis.call(
+"HSET",
+grants,
+leaseId,
+(packedList(flattenLease(lease)))
+)
+revised = revised + 1
+end
+local own = prefix .. (("l" .. ":") .. lease.grant.source)
+local ____list = {all, own}
+for ____at = 1, #____list do
+local key = ____list[____at]
+redis.call(
+"ZADD",
+key,
+score(lease.expiresAtMs),
+leaseId
+)
+redis.call("PEXPIRE", key, ttlMs)
+end
+__continue52 = true
+until true
+if not __continue52 then
+break
+end
+end
+at = at + 2
+end
+end
+return revised
+end
+function repair(prefix, setup, server, ttlMs)
+local names = __TS__ArrayMap(
+setup.sources,
+function(____, ____bindingPattern0)
+local name
+name = ____bindingPattern0.name
+return name
+end
+)
+local dropped = 0
+local ____list = {STATE_KEY, GRANTS_KEY, "w", "est"}
+for ____at = 1, #____list do
+local key = ____list[____at]
+dropped = dropped + dropOtherType(prefix .. key, "hash")
+end
+for ____, key in ipairs(__TS__ArrayConcat(
+{"l"},
+__TS__ArrayMap(
+names,
+function(____, name) return (("l" .. ":") .. name) end
+)
+)) do
+dropped = dropped + dropOtherType(prefix .. key, "zset")
+end
+local clock = redis.call("HGET", prefix .. STATE_KEY, "@")
+local ____scopeClock_result_0 = scopeClock(
+server,
+type(clock) == "string" and clock or nil
+)
+local nowMs = ____scopeClock_result_0.nowMs
+dropped = dropped + dropFields(
+prefix .. STATE_KEY,
+stateCheck(
+setup,
+nowMs,
+__TS__New(LeaseStore, prefix, nowMs, names)
+)
+)
+dropped = dropped + dropFields(
+prefix .. "w",
+function(_, text) return isLike(
+unpacked(text),
+WORKER_TYPES
+) end
+)
+dropped = dropped + dropFields(
+prefix .. "est",
+function(_, text) return isLike(
+unpacked(text),
+SIZE_TYPES
+) end
+)
+dropped = dropped + dropFields(
+prefix .. GRANTS_KEY,
+function(_, text) return isLike(
+allUnpacked(text),
+LEASE_TYPES
+) end
+)
+return dropped + reviseLeases(
+prefix,
+names,
+setup.leaseTtlMs,
+nowMs,
+ttlMs
+)
+end
+WORKER_TYPES = {"number", "boolean", "number", "number"}
+SIZE_TYPES = {
+"number",
+"number",
+"number",
+"number",
+"number"
+}
+return {repair = repair}
+end
+do
+local __TS__Symbol, Symbol, __TS__Iterator, Map
 local function __TS__StringStartsWith(self, searchString, position)
 if position == nil or position < 0 then
 position = 0
 end
 return string.sub(self, position + 1, #searchString + position) == searchString
 end
-
-local __TS__Symbol, Symbol
+local function __TS__ObjectAssign(target, ...)
+local sources = {...}
+for i = 1, #sources do
+local source = sources[i]
+if type(source) == "table" then
+for key in pairs(source) do
+target[key] = source[key]
+end
+end
+end
+return target
+end
+local function __TS__StringAccess(self, index)
+if index >= 0 and index < #self then
+return string.sub(self, index + 1, index + 1)
+end
+end
 do
 local symbolMetatable = {__tostring = function(self)
 return ("Symbol(" .. (self.description or "")) .. ")"
@@ -48,8 +498,6 @@ species = __TS__Symbol("Symbol.species"),
 toStringTag = __TS__Symbol("Symbol.toStringTag")
 }
 end
-
-local __TS__Iterator
 do
 local function iteratorGeneratorStep(self)
 local co = self.____coroutine
@@ -89,28 +537,7 @@ return ipairs(iterable)
 end
 end
 end
-
-local function __TS__ObjectAssign(target, ...)
-local sources = {...}
-for i = 1, #sources do
-local source = sources[i]
-if type(source) == "table" then
-for key in pairs(source) do
-target[key] = source[key]
-end
-end
-end
-return target
-end
-
-local function __TS__StringAccess(self, index)
-if index >= 0 and index < #self then
-return string.sub(self, index + 1, index + 1)
-end
-end
-
 local __TS__Unpack = table.unpack or unpack
-
 local function __TS__Spread(iterable)
 local arr = {}
 if type(iterable) == "string" then
@@ -126,7 +553,6 @@ end
 end
 return __TS__Unpack(arr)
 end
-
 local function __TS__ArrayMap(self, callbackfn, thisArg)
 local result = {}
 for i = 1, #self do
@@ -134,18 +560,12 @@ result[i] = callbackfn(thisArg, self[i], i - 1, self)
 end
 return result
 end
-
-local function __TS__NumberIsFinite(value)
-return type(value) == "number" and value == value and value ~= math.huge and value ~= -math.huge
-end
-
 local function __TS__MathTrunc(val)
-if not __TS__NumberIsFinite(val) or val == 0 then
+if not (val - val == 0) or val == 0 then
 return val
 end
 return val > 0 and math.floor(val) or math.ceil(val)
 end
-
 local function __TS__ArraySort(self, compareFn)
 if compareFn ~= nil then
 table.sort(
@@ -157,7 +577,6 @@ table.sort(self)
 end
 return self
 end
-
 local function __TS__ArrayIndexOf(self, searchElement, fromIndex)
 if fromIndex == nil then
 fromIndex = 0
@@ -182,7 +601,6 @@ end
 end
 return -1
 end
-
 local function __TS__ArrayFindIndex(self, callbackFn, thisArg)
 for i = 1, #self do
 if callbackFn(thisArg, self[i], i - 1, self) then
@@ -191,7 +609,6 @@ end
 end
 return -1
 end
-
 local function __TS__ArrayIncludes(self, searchElement, fromIndex)
 if fromIndex == nil then
 fromIndex = 0
@@ -211,15 +628,12 @@ end
 end
 return false
 end
-
 local function __TS__Class(self)
 local c = {prototype = {}}
 c.prototype.__index = c.prototype
 c.prototype.constructor = c
 return c
 end
-
-local Map
 do
 Map = __TS__Class()
 Map.name = "Map"
@@ -245,7 +659,9 @@ self:set(value[1], value[2])
 end
 else
 local array = entries
-for ____, kvp in ipairs(array) do
+local ____list = array
+for ____at = 1, #____list do
+local kvp = ____list[____at]
 self:set(kvp[1], kvp[2])
 end
 end
@@ -383,13 +799,11 @@ end
 end
 Map[Symbol.species] = Map
 end
-
 local function __TS__New(target, ...)
 local instance = setmetatable({}, target.prototype)
 instance:____constructor(...)
 return instance
 end
-
 local function __TS__StringIncludes(self, searchString, position)
 if not position then
 position = 1
@@ -399,9 +813,8 @@ end
 local index = string.find(self, searchString, position, true)
 return index ~= nil
 end
-
 local function __TS__ArraySetLength(self, length)
-if length < 0 or length ~= length or length == math.huge or math.floor(length) ~= length then
+if length < 0 or length ~= length or length == 1e999 or math.floor(length) ~= length then
 error(
 "invalid array length: " .. tostring(length),
 0
@@ -412,11 +825,9 @@ self[i] = nil
 end
 return length
 end
-
 local function __TS__CountVarargs(...)
 return select("#", ...)
 end
-
 local function __TS__ArraySplice(self, ...)
 local args = {...}
 local len = #self
@@ -490,7 +901,6 @@ self[k] = nil
 end
 return out
 end
-
 local function __TS__ArrayFilter(self, callbackfn, thisArg)
 local result = {}
 local len = 0
@@ -502,7 +912,6 @@ end
 end
 return result
 end
-
 local function __TS__ArraySome(self, callbackfn, thisArg)
 for i = 1, #self do
 if callbackfn(thisArg, self[i], i - 1, self) then
@@ -511,7 +920,6 @@ end
 end
 return false
 end
-
 local function __TS__ArrayFind(self, predicate, thisArg)
 for i = 1, #self do
 local elem = self[i]
@@ -521,7 +929,6 @@ end
 end
 return nil
 end
-
 local function __TS__ArrayPush(self, ...)
 local items = {...}
 local len = #self
@@ -531,11 +938,6 @@ self[len] = items[i]
 end
 return len
 end
-
-local function __TS__ArrayIsArray(value)
-return type(value) == "table" and (value[1] ~= nil or next(value) == nil)
-end
-
 local function __TS__ArrayConcat(self, ...)
 local items = {...}
 local result = {}
@@ -546,7 +948,7 @@ result[len] = self[i]
 end
 for i = 1, #items do
 local item = items[i]
-if __TS__ArrayIsArray(item) then
+if (type(item) == "table" and (item[1] ~= nil or next(item) == nil)) then
 for j = 1, #item do
 len = len + 1
 result[len] = item[j]
@@ -558,7 +960,6 @@ end
 end
 return result
 end
-
 local function __TS__ArrayEvery(self, callbackfn, thisArg)
 for i = 1, #self do
 if not callbackfn(thisArg, self[i], i - 1, self) then
@@ -567,11 +968,6 @@ end
 end
 return true
 end
-
-local function __TS__NumberIsNaN(value)
-return value ~= value
-end
-
 local function __TS__ArraySlice(self, first, last)
 local len = #self
 first = first or 0
@@ -607,363 +1003,76 @@ n = n + 1
 end
 return out
 end
-
-return {
-__TS__StringStartsWith = __TS__StringStartsWith,
-__TS__Iterator = __TS__Iterator,
-__TS__ObjectAssign = __TS__ObjectAssign,
-__TS__Spread = __TS__Spread,
-__TS__ArrayMap = __TS__ArrayMap,
-__TS__NumberIsFinite = __TS__NumberIsFinite,
-__TS__MathTrunc = __TS__MathTrunc,
-__TS__ArraySort = __TS__ArraySort,
-__TS__ArrayIndexOf = __TS__ArrayIndexOf,
-__TS__ArrayFindIndex = __TS__ArrayFindIndex,
-__TS__ArrayIncludes = __TS__ArrayIncludes,
-Map = Map,
-__TS__New = __TS__New,
-__TS__StringIncludes = __TS__StringIncludes,
-__TS__ArraySetLength = __TS__ArraySetLength,
-__TS__ArraySplice = __TS__ArraySplice,
-__TS__ArrayFilter = __TS__ArrayFilter,
-__TS__ArraySome = __TS__ArraySome,
-__TS__ArrayFind = __TS__ArrayFind,
-__TS__ArrayPush = __TS__ArrayPush,
-__TS__ArrayConcat = __TS__ArrayConcat,
-__TS__ArrayEvery = __TS__ArrayEvery,
-__TS__NumberIsNaN = __TS__NumberIsNaN,
-__TS__Class = __TS__Class,
-__TS__ArraySlice = __TS__ArraySlice
-}
-end,
-["main"] = function(...) 
-local ____lualib = require("lualib_bundle")
-local __TS__StringStartsWith = ____lualib.__TS__StringStartsWith
-local __TS__Iterator = ____lualib.__TS__Iterator
-local __TS__ObjectAssign = ____lualib.__TS__ObjectAssign
-local ____exports = {}
-local function describeScope(...) return require("domain.description").describeScope(...) end
-local function describeSource(...) return require("domain.description").describeSource(...) end
-local ____settlement_2Ejs = require("domain.settlement")
-local reclaimExpired = ____settlement_2Ejs.reclaimExpired
-local ____tick_2Drules_2Ejs = require("domain.tick-rules")
-local runTick = ____tick_2Drules_2Ejs.runTick
-local ____keys_2Ejs = require("keys")
-local LEASES_KEY = ____keys_2Ejs.LEASES_KEY
-local function repair(...) return require("repair").repair(...) end
-local ____scope_2Dstore_2Ejs = require("scope-store")
-local loadProgress = ____scope_2Dstore_2Ejs.loadProgress
-local loadScope = ____scope_2Dstore_2Ejs.loadScope
-local ____sent_2Dbatch_2Ejs = require("sent-batch")
-local receivedBatch = ____sent_2Dbatch_2Ejs.receivedBatch
-local verb, prefix, configuration, input, moment = unpack(ARGV, 1, 5)
-local KEYS_OUTLIVE_MS = 86400000
-local TEST_PREFIX = "pgw-test:"
-local function storeClock()
-local ____prefix_startsWith_result_0
-if __TS__StringStartsWith(prefix, TEST_PREFIX) then
-____prefix_startsWith_result_0 = tonumber(moment)
-else
-____prefix_startsWith_result_0 = nil
+local function __TS__SparseArrayNew(...)
+local sparseArray = {...}
+sparseArray.sparseLength = __TS__CountVarargs(...)
+return sparseArray
 end
-local given = ____prefix_startsWith_result_0
-if given ~= nil then
-return {nowMs = given, wallMs = given}
+local function __TS__SparseArrayPush(sparseArray, ...)
+local args = {...}
+local argsLen = __TS__CountVarargs(...)
+local listLen = sparseArray.sparseLength
+for i = 1, argsLen do
+sparseArray[listLen + i] = args[i]
 end
-local seconds, microseconds = unpack(
-redis.call("TIME"),
-1,
-2
-)
-local nowMs = tonumber(seconds) * 1000 + tonumber(microseconds) / 1000
-return {nowMs = nowMs, wallMs = nowMs}
+sparseArray.sparseLength = listLen + argsLen
 end
-local function publish(events, worker, fairness)
-for ____, event in ipairs(events) do
+local function __TS__SparseArraySpread(sparseArray)
+local _unpack = unpack or table.unpack
+return _unpack(sparseArray, 1, sparseArray.sparseLength)
+end
+____loaded["lualib_bundle"] = {__TS__MathTrunc = __TS__MathTrunc, __TS__ObjectAssign = __TS__ObjectAssign, __TS__ArraySort = __TS__ArraySort, __TS__ArrayFindIndex = __TS__ArrayFindIndex, __TS__ArrayIncludes = __TS__ArrayIncludes, Map = Map, __TS__New = __TS__New, __TS__Iterator = __TS__Iterator, __TS__ArrayIndexOf = __TS__ArrayIndexOf, __TS__Spread = __TS__Spread, __TS__ArrayMap = __TS__ArrayMap, __TS__ArraySetLength = __TS__ArraySetLength, __TS__StringIncludes = __TS__StringIncludes, __TS__ArrayFilter = __TS__ArrayFilter, __TS__ArraySome = __TS__ArraySome, __TS__ArraySplice = __TS__ArraySplice, __TS__ArrayFind = __TS__ArrayFind, __TS__ArrayPush = __TS__ArrayPush, __TS__Class = __TS__Class, __TS__ArraySlice = __TS__ArraySlice, __TS__ArrayConcat = __TS__ArrayConcat, __TS__ArrayEvery = __TS__ArrayEvery, __TS__SparseArrayNew = __TS__SparseArrayNew, __TS__SparseArrayPush = __TS__SparseArrayPush, __TS__SparseArraySpread = __TS__SparseArraySpread, __TS__StringStartsWith = __TS__StringStartsWith}
+end
 do
-local __continue5
-repeat
-local isForNobody = event.type == "capacity" and event.source ~= "*" and event.worker == nil and fairness
-if isForNobody or event.worker == worker then
-__continue5 = true
-break
+local presentState, nextState, seededRandom, draw, jittered
+local ____from = ____loaded["lualib_bundle"]
+local __TS__MathTrunc = ____from.__TS__MathTrunc
+function presentState(____bindingPattern0)
+local state
+local seed
+seed = ____bindingPattern0.seed
+state = ____bindingPattern0.state
+return state == 0 and math.abs(__TS__MathTrunc(seed)) % (2147483647 - 1) + 1 or state
 end
-local channel = event.worker == nil and "ev" or "wake:" .. event.worker
-redis.call(
-"PUBLISH",
-prefix .. channel,
-cjson.encode({from = worker, event = event})
-)
-__continue5 = true
-until true
-if not __continue5 then
-break
+function nextState(state)
+return state * 16807 % 2147483647
 end
+function seededRandom(seed)
+return {seed = seed, state = 0}
 end
+function draw(random)
+random.state = nextState(presentState(random))
+return random.state / 2147483647
 end
+function jittered(value, share, random)
+return value * (1 - share + 2 * share * draw(random))
 end
-local function insistOn(____bindingPattern0)
-local renew
-local verdicts
-local settles
-settles = ____bindingPattern0.settles
-verdicts = ____bindingPattern0.verdicts
-renew = ____bindingPattern0.renew
-if #settles + #verdicts + #renew > 0 then
-redis.call("ZREM", prefix .. LEASES_KEY, "")
+____loaded["domain.random"] = {jittered = jittered, presentState = presentState, seededRandom = seededRandom}
 end
-end
-local function leaseIdsOf(____bindingPattern0)
-local wants
-local renew
-local verdicts
-local settles
-settles = ____bindingPattern0.settles
-verdicts = ____bindingPattern0.verdicts
-renew = ____bindingPattern0.renew
-wants = ____bindingPattern0.wants
-local leaseIds = {}
-for ____, ____value in ipairs(settles) do
-local leaseId = ____value.leaseId
-leaseIds[#leaseIds + 1] = leaseId
-end
-for ____, ____value in ipairs(verdicts) do
-local leaseId = ____value.leaseId
-leaseIds[#leaseIds + 1] = leaseId
-end
-for ____, leaseId in ipairs(renew) do
-leaseIds[#leaseIds + 1] = leaseId
-end
-for ____, ____value in ipairs(wants) do
-local leaseId = ____value.leaseId
-leaseIds[#leaseIds + 1] = leaseId
-end
-return leaseIds
-end
-local function begin(setup, server)
-local loaded = loadScope(prefix, setup, server)
-if not loaded.clock.isNew or redis.call("EXISTS", prefix .. LEASES_KEY) == 0 then
-return loaded
-end
-repair(prefix, setup, server, KEYS_OUTLIVE_MS)
-return loadScope(prefix, setup, server)
-end
-local function tick(setup, server)
-local batch = receivedBatch(cjson.decode(input))
-local ____begin_result_1 = begin(setup, server)
-local state = ____begin_result_1.state
-local leases = ____begin_result_1.leases
-local clock = ____begin_result_1.clock
-local save = ____begin_result_1.save
-leases:prefetch(leaseIdsOf(batch))
-local ____runTick_result_2 = runTick(state, batch, clock)
-local reply = ____runTick_result_2.reply
-local events = ____runTick_result_2.events
-local told = cjson.encode({reply = reply, events = events})
-insistOn(batch)
-save(nil, KEYS_OUTLIVE_MS)
-publish(events, batch.worker, setup.scheduling.fairness)
-return told
-end
-local function snapshot(setup, server)
-local ____loadScope_result_3 = loadScope(prefix, setup, server)
-local state = ____loadScope_result_3.state
-local clock = ____loadScope_result_3.clock
-reclaimExpired(state, clock)
-local sources = {}
-for ____, ____value in __TS__Iterator(state.sources) do
-local source = ____value[2]
-sources[#sources + 1] = describeSource(state, source, clock)
-end
-return cjson.encode(__TS__ObjectAssign(
-{},
-describeScope(state),
-{sources = sources}
-))
-end
-local function progressAge(server)
-local ____loadProgress_result_4 = loadProgress(prefix, server)
-local lastProgressMs = ____loadProgress_result_4.lastProgressMs
-local nowMs = ____loadProgress_result_4.nowMs
-return lastProgressMs == -math.huge and "" or tostring(nowMs - lastProgressMs)
-end
-local function repaired(setup, server)
-return tostring(repair(prefix, setup, server, KEYS_OUTLIVE_MS))
-end
-local verbs = {tick = tick, snapshot = snapshot, repair = repaired}
-local function answerNow()
-local server = storeClock()
-return verb == "progress" and progressAge(server) or verbs[verb](
-cjson.decode(configuration),
-server
-)
-end
-____exports.answer = answerNow()
-return ____exports
-end,
-["domain.description"] = function(...) 
-local ____lualib = require("lualib_bundle")
-local __TS__Spread = ____lualib.__TS__Spread
-local __TS__ArrayMap = ____lualib.__TS__ArrayMap
-local __TS__NumberIsFinite = ____lualib.__TS__NumberIsFinite
-local ____exports = {}
-local describeAdaptive, knownOrNull, finiteOrNull
-local ____cooldown_2Ejs = require("domain.cooldown")
-local cooldownWaitMs = ____cooldown_2Ejs.cooldownWaitMs
-local ____gate_2Ejs = require("domain.gates.gate")
-local requestsBooked = ____gate_2Ejs.requestsBooked
-local tokensBooked = ____gate_2Ejs.tokensBooked
-local ____evidence_2Ejs = require("domain.scheduling.evidence")
-local evidenceNow = ____evidence_2Ejs.evidenceNow
-local TRIPS_AT = ____evidence_2Ejs.TRIPS_AT
-local ____first_2Dtoken_2Ejs = require("domain.scheduling.first-token")
-local firstTokenDueMs = ____first_2Dtoken_2Ejs.firstTokenDueMs
-local ____health_2Ejs = require("domain.scheduling.health")
-local successShare = ____health_2Ejs.successShare
-local ____in_2Dforce_2Ejs = require("domain.scheduling.in-force")
-local isRamping = ____in_2Dforce_2Ejs.isRamping
-local rateInForce = ____in_2Dforce_2Ejs.rateInForce
-local windowInForce = ____in_2Dforce_2Ejs.windowInForce
-local ____pool_2Ejs = require("domain.scheduling.pool")
-local poolOf = ____pool_2Ejs.poolOf
-local ____standing_2Ejs = require("domain.standing")
-local usualRefusal = ____standing_2Ejs.usualRefusal
-function describeAdaptive(state, source, nowMs)
-local ____source_2 = source
-local pacer = ____source_2.pacer
-local evidence = ____source_2.evidence
-local health = ____source_2.health
-local config = ____source_2.config
-local cutAtMs = math.max(pacer.window.wMax > 0 and pacer.window.cutAtMs or -math.huge, pacer.rate.wMax > 0 and pacer.rate.cutAtMs or -math.huge)
-local facts = {
-ownTtftMs = health.ttftMs,
-poolTtftMs = poolOf(state, nowMs).ttftMs,
-ttftTimeoutMs = config.ttftTimeoutMs,
-promptTokens = nil,
-meanPromptTokens = 0
-}
-local ____finiteOrNull_result_5 = finiteOrNull(windowInForce(state, source, nowMs))
-local ____finiteOrNull_result_6 = finiteOrNull(rateInForce(state, source, nowMs))
-local ____knownOrNull_result_7 = knownOrNull(pacer.learnedRpm)
-local ____knownOrNull_result_8 = knownOrNull(pacer.learnedTpm)
-local ____temp_3
-if cutAtMs == -math.huge then
-____temp_3 = nil
-else
-____temp_3 = nowMs - cutAtMs
-end
-local ____evidenceNow_result_9 = evidenceNow(evidence, nowMs)
-local ____TRIPS_AT_10 = TRIPS_AT
-local ____successShare_result_11 = successShare(health, nowMs)
-local ____knownOrNull_result_12 = knownOrNull(health.ttftMs)
-local ____knownOrNull_result_13 = knownOrNull(health.tpotMs)
-local ____state_scheduling_overdue_4
-if state.scheduling.overdue then
-____state_scheduling_overdue_4 = firstTokenDueMs(facts)
-else
-____state_scheduling_overdue_4 = nil
-end
-return {
-window = ____finiteOrNull_result_5,
-ratePerS = ____finiteOrNull_result_6,
-learnedRpm = ____knownOrNull_result_7,
-learnedTpm = ____knownOrNull_result_8,
-lastCutAgoMs = ____temp_3,
-evidence = ____evidenceNow_result_9,
-tripsAt = ____TRIPS_AT_10,
-successShare = ____successShare_result_11,
-ttftMs = ____knownOrNull_result_12,
-tpotMs = ____knownOrNull_result_13,
-firstTokenDueMs = ____state_scheduling_overdue_4,
-ramping = isRamping(source, nowMs)
-}
-end
-function ____exports.describeScope(state)
-local ____state_budgets_0 = state.budgets
-local retryTokens = ____state_budgets_0.retryTokens
-local hedgeTokens = ____state_budgets_0.hedgeTokens
-return {
-budgets = {retryTokens = retryTokens, hedgeTokens = hedgeTokens, retriesInFlight = state.retriesInFlight},
-workers = __TS__ArrayMap(
-{__TS__Spread(state.workers)},
-function(____, ____bindingPattern0)
-local virtualTime
-local waiting
-local worker
-worker = ____bindingPattern0[1]
-waiting = ____bindingPattern0[2].waiting
-virtualTime = ____bindingPattern0[2].virtualTime
-return {worker = worker, waiting = waiting, virtualTime = virtualTime}
-end
-)
-}
-end
-function ____exports.describeSource(state, source, clock)
-local ____source_1 = source
-local breaker = ____source_1.breaker
-local config = ____source_1.config
-return {
-name = config.name,
-state = breaker.state,
-epoch = breaker.epoch,
-openForMs = breaker.state == "open" and math.max(0, breaker.openUntilMs - clock.nowMs) or 0,
-probeInFlight = breaker.probeLease ~= "",
-inflight = state.leases:inflightOf(config.name),
-maxConcurrency = config.maxConcurrency,
-requestsUsed = requestsBooked(source.rules, source.gates, clock),
-tokensUsed = tokensBooked(source.rules, source.gates, clock),
-coolingMs = cooldownWaitMs(source.cooldown, clock.nowMs),
-dead = breaker.dead,
-lastError = source.lastError,
-passedOver = usualRefusal(state, source, clock),
-adaptive = describeAdaptive(state, source, clock.nowMs)
-}
-end
-knownOrNull = function(value)
-local ____temp_14
-if value == 0 then
-____temp_14 = nil
-else
-____temp_14 = value
-end
-return ____temp_14
-end
-finiteOrNull = function(value) return __TS__NumberIsFinite(value) and value or nil end
-return ____exports
-end,
-["domain.cooldown"] = function(...) 
-local ____exports = {}
-local ownCooldownMs, BASE_MS, MAX_MS, JITTER
-local ____random_2Ejs = require("domain.random")
-local jittered = ____random_2Ejs.jittered
+do
+local ownCooldownMs, noCooldown, coolDown, endCooldown, cooldownWaitMs, noteGrant
+local ____from = ____loaded["domain.random"]
+local jittered = ____from.jittered
 function ownCooldownMs(limitedInARow, random)
-local lengthMs = BASE_MS
+local lengthMs = 400
 do
 local n = 1
-while n < limitedInARow and lengthMs < MAX_MS do
+while n < limitedInARow and lengthMs < 15000 do
 lengthMs = lengthMs * 2
 n = n + 1
 end
 end
 return jittered(
-math.min(MAX_MS, lengthMs),
-JITTER,
+(lengthMs < 15000 and lengthMs or 15000),
+0.25,
 random
 )
 end
-BASE_MS = 400
-MAX_MS = 15000
-JITTER = 0.25
-local RETRY_AFTER_MAX_MS = 10 * 60000
-local REOPEN_GAP_MS = 100
-function ____exports.noCooldown()
+function noCooldown()
 return {coolUntilMs = 0, limitedInARow = 0, limitedAtMs = 0, nextGrantMs = 0}
 end
-function ____exports.isOfLastWave(c, sentAtMs)
-return c.limitedInARow > 0 and sentAtMs <= c.limitedAtMs
-end
-function ____exports.coolDown(c, nowMs, sentAtMs, retryAfterMs, random)
-if ____exports.isOfLastWave(c, sentAtMs) then
+function coolDown(c, nowMs, sentAtMs, retryAfterMs, random)
+if (c.limitedInARow > 0 and sentAtMs <= c.limitedAtMs) then
 if retryAfterMs == nil then
 return
 end
@@ -974,68 +1083,122 @@ end
 local lengthMs = retryAfterMs == nil and ownCooldownMs(c.limitedInARow, random) or retryAfterMs
 c.coolUntilMs = math.max(
 c.coolUntilMs,
-nowMs + math.min(RETRY_AFTER_MAX_MS, lengthMs)
+nowMs + math.min((10 * 60000), lengthMs)
 )
 end
-function ____exports.endCooldown(c)
+function endCooldown(c)
 c.limitedInARow = 0
 c.nextGrantMs = 0
 end
-function ____exports.cooldownWaitMs(c, nowMs)
+function cooldownWaitMs(c, nowMs)
 return math.max(
 0,
-math.max(c.coolUntilMs, c.nextGrantMs) - nowMs
+(c.nextGrantMs > c.coolUntilMs and c.nextGrantMs or c.coolUntilMs) - nowMs
 )
 end
-function ____exports.noteGrant(c, nowMs)
+function noteGrant(c, nowMs)
 if c.limitedInARow > 0 then
-c.nextGrantMs = nowMs + REOPEN_GAP_MS
+c.nextGrantMs = nowMs + 100
 end
 end
-return ____exports
-end,
-["domain.random"] = function(...) 
-local ____lualib = require("lualib_bundle")
-local __TS__MathTrunc = ____lualib.__TS__MathTrunc
-local ____exports = {}
-local MODULUS = 2147483647
-local MULTIPLIER = 16807
-function ____exports.seededRandom(seed)
-return {seed = seed, state = 0}
+____loaded["domain.cooldown"] = {cooldownWaitMs = cooldownWaitMs, coolDown = coolDown, endCooldown = endCooldown, noCooldown = noCooldown, noteGrant = noteGrant}
 end
-function ____exports.draw(random)
-if random.state == 0 then
-random.state = math.abs(__TS__MathTrunc(random.seed)) % (MODULUS - 1) + 1
+do
+local ceilTo, requestBurst, requestRate, tokenRate, smoothWaitMs, smoothCorrect, smoothBooked
+function ceilTo(value, perMs)
+return math.ceil(value * perMs) / perMs
 end
-random.state = random.state * MULTIPLIER % MODULUS
-return random.state / MODULUS
+function requestBurst(limits)
+local ____limits_0 = limits
+local rpm = ____limits_0.rpm
+if not limits.strict then
+return math.max(4, limits.burstS * rpm / 60)
 end
-function ____exports.jittered(value, share, random)
-return value * (1 - share + 2 * share * ____exports.draw(random))
+return math.max(
+1,
+math.min(
+math.max(4, rpm / 60),
+rpm / 10
+)
+)
 end
-return ____exports
-end,
-["domain.gates.gate"] = function(...) 
-local ____exports = {}
-local ____smooth_2Ejs = require("domain.gates.smooth")
-local requestRate = ____smooth_2Ejs.requestRate
-local smoothBooked = ____smooth_2Ejs.smoothBooked
-local smoothCorrect = ____smooth_2Ejs.smoothCorrect
-local smoothTake = ____smooth_2Ejs.smoothTake
-local smoothWaitMs = ____smooth_2Ejs.smoothWaitMs
-local tokenRate = ____smooth_2Ejs.tokenRate
-local ____window_2Ejs = require("domain.gates.window")
-local rollWindow = ____window_2Ejs.rollWindow
-local windowIdOf = ____window_2Ejs.windowIdOf
-local windowWaitMs = ____window_2Ejs.windowWaitMs
-function ____exports.gateRules(limits)
+function requestRate(limits)
+if limits.rpm == 0 then
+return nil
+end
+local burst = requestBurst(limits)
+local windowMs = limits.strict and 60500 or 60000
+local units = limits.strict and limits.rpm - burst + 1 or limits.rpm
+local intervalMs = ceilTo(windowMs / units, 1000)
+return {intervalMs = intervalMs, toleranceMs = (burst - 1) * intervalMs}
+end
+function tokenRate(limits)
+if limits.tpm == 0 then
+return nil
+end
+local burst = (limits.strict and limits.tpm / 60 or limits.burstTokensS * limits.tpm / 60)
+local windowMs = limits.strict and 60500 or 60000
+local units = limits.strict and limits.tpm - burst or limits.tpm
+local intervalMs = ceilTo(windowMs / units, 1000000)
+return {intervalMs = intervalMs, toleranceMs = burst * intervalMs}
+end
+function smoothWaitMs(rate, tatMs, nowMs)
+local waitMs = tatMs - rate.toleranceMs - nowMs
+return waitMs < 0.001 and 0 or waitMs
+end
+function smoothCorrect(rate, tatMs, nowMs, units)
+if units > 0 then
+return (tatMs > nowMs and tatMs or nowMs) + units * rate.intervalMs
+end
+return math.max(tatMs + units * rate.intervalMs, nowMs - rate.toleranceMs)
+end
+function smoothBooked(rate, tatMs, nowMs)
+return math.max(
+0,
+math.floor((tatMs - nowMs) / rate.intervalMs + 0.5)
+)
+end
+____loaded["domain.gates.smooth"] = {requestRate = requestRate, smoothBooked = smoothBooked, smoothCorrect = smoothCorrect, smoothWaitMs = smoothWaitMs, tokenRate = tokenRate}
+end
+do
+local windowIdOf, windowWaitMs, rollWindow
+function windowIdOf(wallMs, counts)
+local id = math.floor(wallMs / 60000)
+return id == counts.windowId - 1 and counts.windowId or id
+end
+function windowWaitMs(wallMs, windowId)
+return math.max(1, (windowId + 1) * 60000 - wallMs)
+end
+function rollWindow(counts, windowId)
+if counts.windowId == windowId then
+return
+end
+counts.windowId = windowId
+counts.windowRequests = 0
+counts.windowTokens = 0
+end
+____loaded["domain.gates.window"] = {rollWindow = rollWindow, windowIdOf = windowIdOf, windowWaitMs = windowWaitMs}
+end
+do
+local gateRules, emptyGateRecord, requestWaitMs, tokenWaitMs, takeFromGates, settleGates, requestsBooked, tokensBooked
+local ____from = ____loaded["domain.gates.smooth"]
+local requestRate = ____from.requestRate
+local smoothBooked = ____from.smoothBooked
+local smoothCorrect = ____from.smoothCorrect
+local smoothWaitMs = ____from.smoothWaitMs
+local tokenRate = ____from.tokenRate
+local ____from = ____loaded["domain.gates.window"]
+local rollWindow = ____from.rollWindow
+local windowIdOf = ____from.windowIdOf
+local windowWaitMs = ____from.windowWaitMs
+function gateRules(limits)
 return {
 limits = limits,
 requests = requestRate(limits),
 tokens = tokenRate(limits)
 }
 end
-function ____exports.emptyGateRecord()
+function emptyGateRecord()
 return {
 windowId = -1,
 windowRequests = 0,
@@ -1045,7 +1208,7 @@ tokenTatMs = 0,
 newestGrant = ""
 }
 end
-function ____exports.requestWaitMs(rules, record, clock)
+function requestWaitMs(rules, record, clock)
 local ____rules_0 = rules
 local limits = ____rules_0.limits
 local requests = ____rules_0.requests
@@ -1059,7 +1222,7 @@ local id = windowIdOf(clock.wallMs, record)
 local used = id == record.windowId and record.windowRequests or 0
 return used >= limits.rpm and windowWaitMs(clock.wallMs, id) or 0
 end
-function ____exports.tokenWaitMs(rules, record, clock, tokens)
+function tokenWaitMs(rules, record, clock, tokens)
 local ____rules_1 = rules
 local limits = ____rules_1.limits
 local rate = ____rules_1.tokens
@@ -1073,7 +1236,7 @@ local id = windowIdOf(clock.wallMs, record)
 local used = id == record.windowId and record.windowTokens or 0
 return used + tokens > limits.tpm and windowWaitMs(clock.wallMs, id) or 0
 end
-function ____exports.takeFromGates(rules, record, clock, tokens, leaseId)
+function takeFromGates(rules, record, clock, tokens, leaseId)
 record.newestGrant = leaseId
 if rules.limits.limitRule == "window" then
 local id = windowIdOf(clock.wallMs, record)
@@ -1083,14 +1246,14 @@ record.windowTokens = record.windowTokens + tokens
 return id
 end
 if rules.requests ~= nil then
-record.requestTatMs = smoothTake(rules.requests, record.requestTatMs, clock.nowMs, 1)
+record.requestTatMs = ((record.requestTatMs > clock.nowMs and record.requestTatMs or clock.nowMs) + 1 * rules.requests.intervalMs)
 end
 if rules.tokens ~= nil then
-record.tokenTatMs = smoothTake(rules.tokens, record.tokenTatMs, clock.nowMs, tokens)
+record.tokenTatMs = ((record.tokenTatMs > clock.nowMs and record.tokenTatMs or clock.nowMs) + tokens * rules.tokens.intervalMs)
 end
 return nil
 end
-function ____exports.settleGates(rules, record, clock, s)
+function settleGates(rules, record, clock, s)
 if rules.limits.limitRule == "window" then
 if s.windowId == nil or s.windowId ~= record.windowId then
 return
@@ -1110,205 +1273,42 @@ record.requestTatMs = smoothCorrect(rules.requests, record.requestTatMs, clock.n
 record.newestGrant = ""
 end
 end
-function ____exports.requestsBooked(rules, record, clock)
+function requestsBooked(rules, record, clock)
 if rules.limits.limitRule == "window" then
 return record.windowId == windowIdOf(clock.wallMs, record) and record.windowRequests or 0
 end
 return rules.requests == nil and 0 or smoothBooked(rules.requests, record.requestTatMs, clock.nowMs)
 end
-function ____exports.tokensBooked(rules, record, clock)
+function tokensBooked(rules, record, clock)
 if rules.limits.limitRule == "window" then
 return record.windowId == windowIdOf(clock.wallMs, record) and record.windowTokens or 0
 end
 return rules.tokens == nil and 0 or smoothBooked(rules.tokens, record.tokenTatMs, clock.nowMs)
 end
-return ____exports
-end,
-["domain.gates.smooth"] = function(...) 
-local ____exports = {}
-local ceilTo
-function ceilTo(value, perMs)
-return math.ceil(value * perMs) / perMs
-end
-local STRICT_WINDOW_MS = 60500
-local MINUTE_MS = 60000
-function ____exports.requestBurst(limits)
-local ____limits_0 = limits
-local rpm = ____limits_0.rpm
-if not limits.strict then
-return math.max(4, limits.burstS * rpm / 60)
-end
-return math.max(
-1,
-math.min(
-math.max(4, rpm / 60),
-rpm / 10
-)
-)
-end
-function ____exports.tokenBurst(limits)
-return limits.strict and limits.tpm / 60 or limits.burstTokensS * limits.tpm / 60
-end
-function ____exports.requestRate(limits)
-if limits.rpm == 0 then
-return nil
-end
-local burst = ____exports.requestBurst(limits)
-local windowMs = limits.strict and STRICT_WINDOW_MS or MINUTE_MS
-local units = limits.strict and limits.rpm - burst + 1 or limits.rpm
-local intervalMs = ceilTo(windowMs / units, 1000)
-return {intervalMs = intervalMs, toleranceMs = (burst - 1) * intervalMs}
-end
-function ____exports.tokenRate(limits)
-if limits.tpm == 0 then
-return nil
-end
-local burst = ____exports.tokenBurst(limits)
-local windowMs = limits.strict and STRICT_WINDOW_MS or MINUTE_MS
-local units = limits.strict and limits.tpm - burst or limits.tpm
-local intervalMs = ceilTo(windowMs / units, 1000000)
-return {intervalMs = intervalMs, toleranceMs = burst * intervalMs}
-end
-local NO_WAIT_MS = 0.001
-function ____exports.smoothWaitMs(rate, tatMs, nowMs)
-local waitMs = tatMs - rate.toleranceMs - nowMs
-return waitMs < NO_WAIT_MS and 0 or waitMs
-end
-function ____exports.smoothTake(rate, tatMs, nowMs, cost)
-return math.max(nowMs, tatMs) + cost * rate.intervalMs
-end
-function ____exports.smoothCorrect(rate, tatMs, nowMs, units)
-if units > 0 then
-return math.max(nowMs, tatMs) + units * rate.intervalMs
-end
-return math.max(tatMs + units * rate.intervalMs, nowMs - rate.toleranceMs)
-end
-function ____exports.smoothBooked(rate, tatMs, nowMs)
-return math.max(
-0,
-math.floor((tatMs - nowMs) / rate.intervalMs + 0.5)
-)
-end
-return ____exports
-end,
-["domain.gates.window"] = function(...) 
-local ____exports = {}
-local MINUTE_MS = 60000
-function ____exports.windowIdOf(wallMs, counts)
-local id = math.floor(wallMs / MINUTE_MS)
-return id == counts.windowId - 1 and counts.windowId or id
-end
-function ____exports.windowWaitMs(wallMs, windowId)
-return math.max(1, (windowId + 1) * MINUTE_MS - wallMs)
-end
-function ____exports.rollWindow(counts, windowId)
-if counts.windowId == windowId then
-return
-end
-counts.windowId = windowId
-counts.windowRequests = 0
-counts.windowTokens = 0
-end
-return ____exports
-end,
-["domain.scheduling.evidence"] = function(...) 
-local ____exports = {}
-local weightOf, GOOD_SHARE, BROKEN_SHARE, MOST_GOOD_SHARE, POOL_MARGIN, HALF_LIFE_MS, SLOW_SHARE, FAILURE_WEIGHT, SUCCESS_WEIGHT
-local ____decay_2Ejs = require("domain.scheduling.decay")
-local decayFactor = ____decay_2Ejs.decayFactor
-function ____exports.evidenceNow(e, nowMs)
-return e.score == 0 and 0 or e.score * decayFactor(nowMs - e.atMs, HALF_LIFE_MS)
-end
-function weightOf(kind, poolFailShare)
-local goodShare = math.min(MOST_GOOD_SHARE, POOL_MARGIN * poolFailShare)
-local isUsual = goodShare <= GOOD_SHARE
-local failure = isUsual and FAILURE_WEIGHT or math.log(BROKEN_SHARE / goodShare)
-local success = isUsual and SUCCESS_WEIGHT or math.log((1 - BROKEN_SHARE) / (1 - goodShare))
-repeat
-local ____switch11 = kind
-local ____cond11 = ____switch11 == "failure" or ____switch11 == "hang"
-if ____cond11 then
-return failure
-end
-____cond11 = ____cond11 or ____switch11 == "slow_success"
-if ____cond11 then
-return SLOW_SHARE * failure
-end
-____cond11 = ____cond11 or ____switch11 == "double_success"
-if ____cond11 then
-return 2 * success
+____loaded["domain.gates.gate"] = {requestWaitMs = requestWaitMs, tokenWaitMs = tokenWaitMs, requestsBooked = requestsBooked, tokensBooked = tokensBooked, gateRules = gateRules, settleGates = settleGates, emptyGateRecord = emptyGateRecord, takeFromGates = takeFromGates}
 end
 do
-return success
-end
-until true
-end
-GOOD_SHARE = 0.05
-BROKEN_SHARE = 0.5
-MOST_GOOD_SHARE = 0.4
-POOL_MARGIN = 1.5
-____exports.TRIPS_AT = 9.2
-local PROBATION = ____exports.TRIPS_AT / 2
-HALF_LIFE_MS = 60000
-SLOW_SHARE = 0.5
-function ____exports.noEvidence()
-return {score = 0, atMs = 0, fails = 0, hangs = 0}
-end
-function ____exports.addEvidence(e, kind, poolFailShare, nowMs)
-local score = ____exports.evidenceNow(e, nowMs) + weightOf(kind, poolFailShare)
-e.atMs = nowMs
-e.score = math.max(0, score)
-if e.score == 0 then
-e.fails = 0
-e.hangs = 0
-end
-if kind ~= "failure" and kind ~= "hang" then
-return false
-end
-e.fails = e.fails + 1
-if kind == "hang" then
-e.hangs = e.hangs + 1
-end
-return e.score >= ____exports.TRIPS_AT
-end
-function ____exports.isMostlyHanging(e)
-return e.hangs * 2 > e.fails
-end
-function ____exports.restartEvidence(e, onProbation, nowMs)
-e.score = onProbation and PROBATION or 0
-e.atMs = nowMs
-e.fails = 0
-e.hangs = 0
-end
-FAILURE_WEIGHT = math.log(BROKEN_SHARE / GOOD_SHARE)
-SUCCESS_WEIGHT = math.log((1 - BROKEN_SHARE) / (1 - GOOD_SHARE))
-return ____exports
-end,
-["domain.scheduling.decay"] = function(...) 
-local ____exports = {}
-local STEPS = 64
-local STEP_FACTOR = 0.9892280131939755
+local decayFactor
 local TABLE = {1}
 local function fillTo(step)
 do
 local next = #TABLE
 while next <= step do
-TABLE[#TABLE + 1] = TABLE[next] * STEP_FACTOR
+TABLE[#TABLE + 1] = TABLE[next] * 0.9892280131939755
 next = next + 1
 end
 end
 end
-local MAX_HALVINGS = 60
-function ____exports.decayFactor(elapsedMs, halfLifeMs)
+function decayFactor(elapsedMs, halfLifeMs)
 if not (elapsedMs > 0) then
 return 1
 end
 local halfLives = elapsedMs / halfLifeMs
-if halfLives >= MAX_HALVINGS then
+if halfLives >= 60 then
 return 0
 end
 local whole = math.floor(halfLives)
-local position = (halfLives - whole) * STEPS
+local position = (halfLives - whole) * 64
 local step = math.floor(position)
 if step + 1 >= #TABLE then
 fillTo(step + 1)
@@ -1324,21 +1324,75 @@ end
 end
 return factor
 end
-return ____exports
-end,
-["domain.scheduling.first-token"] = function(...) 
-local ____exports = {}
-local LEAST_DUE_MS = 3000
-local DUE_FACTOR = 4.7
-local LEAST_HEDGE_MS = 1000
-local HEDGE_FACTOR = 2.2
-function ____exports.firstTokenDueMs(facts)
+____loaded["domain.scheduling.decay"] = {decayFactor = decayFactor}
+end
+do
+local weightOf, FAILURE_WEIGHT, SUCCESS_WEIGHT, noEvidence, addEvidence, restartEvidence
+local ____from = ____loaded["domain.scheduling.decay"]
+local decayFactor = ____from.decayFactor
+function weightOf(kind, poolFailShare)
+local goodShare = math.min(0.4, 1.5 * poolFailShare)
+local isUsual = goodShare <= 0.05
+local failure = isUsual and FAILURE_WEIGHT or math.log(0.5 / goodShare)
+local success = isUsual and SUCCESS_WEIGHT or math.log((1 - 0.5) / (1 - goodShare))
+repeat
+local ____switch11 = kind
+local ____cond11 = ____switch11 == "failure" or ____switch11 == "hang"
+if ____cond11 then
+return failure
+end
+____cond11 = ____cond11 or ____switch11 == "slow_success"
+if ____cond11 then
+return 0.5 * failure
+end
+____cond11 = ____cond11 or ____switch11 == "double_success"
+if ____cond11 then
+return 2 * success
+end
+do
+return success
+end
+until true
+end
+function noEvidence()
+return {score = 0, atMs = 0, fails = 0, hangs = 0}
+end
+function addEvidence(e, kind, poolFailShare, nowMs)
+local score = (e.score == 0 and 0 or e.score * decayFactor(nowMs - e.atMs, 60000)) + weightOf(kind, poolFailShare)
+e.atMs = nowMs
+e.score = (score > 0 and score or 0)
+if e.score == 0 then
+e.fails = 0
+e.hangs = 0
+end
+if kind ~= "failure" and kind ~= "hang" then
+return false
+end
+e.fails = e.fails + 1
+if kind == "hang" then
+e.hangs = e.hangs + 1
+end
+return e.score >= 9.2
+end
+function restartEvidence(e, onProbation, nowMs)
+e.score = onProbation and (9.2 / 2) or 0
+e.atMs = nowMs
+e.fails = 0
+e.hangs = 0
+end
+FAILURE_WEIGHT = math.log(0.5 / 0.05)
+SUCCESS_WEIGHT = math.log((1 - 0.5) / (1 - 0.05))
+____loaded["domain.scheduling.evidence"] = {addEvidence = addEvidence, restartEvidence = restartEvidence, noEvidence = noEvidence}
+end
+do
+local firstTokenDueMs, hedgeAfterMs
+function firstTokenDueMs(facts)
 if facts.ownTtftMs == 0 then
 return nil
 end
-local ttftMs = math.max(facts.ownTtftMs, facts.poolTtftMs)
+local ttftMs = (facts.poolTtftMs > facts.ownTtftMs and facts.poolTtftMs or facts.ownTtftMs)
 local size = (facts.promptTokens == nil or facts.meanPromptTokens == 0) and 1 or math.max(1, facts.promptTokens / facts.meanPromptTokens)
-local dueMs = math.max(LEAST_DUE_MS, DUE_FACTOR * ttftMs * size)
+local dueMs = math.max(3000, 4.7 * ttftMs * size)
 local ____temp_0
 if facts.ttftTimeoutMs > 0 and dueMs >= facts.ttftTimeoutMs then
 ____temp_0 = nil
@@ -1347,24 +1401,23 @@ ____temp_0 = dueMs
 end
 return ____temp_0
 end
-function ____exports.hedgeAfterMs(poolTtftMs)
+function hedgeAfterMs(poolTtftMs)
 local ____temp_1
 if poolTtftMs == 0 then
 ____temp_1 = nil
 else
-____temp_1 = math.max(LEAST_HEDGE_MS, HEDGE_FACTOR * poolTtftMs)
+____temp_1 = math.max(1000, 2.2 * poolTtftMs)
 end
 return ____temp_1
 end
-return ____exports
-end,
-["domain.scheduling.health"] = function(...) 
-local ____exports = {}
-local decay, moved, HALF_LIFE_MS
-local ____decay_2Ejs = require("domain.scheduling.decay")
-local decayFactor = ____decay_2Ejs.decayFactor
+____loaded["domain.scheduling.first-token"] = {firstTokenDueMs = firstTokenDueMs, hedgeAfterMs = hedgeAfterMs}
+end
+do
+local decay, moved, newHealth, noteSuccess, noteFailure, noteFirstToken, successShare, failureShare
+local ____from = ____loaded["domain.scheduling.decay"]
+local decayFactor = ____from.decayFactor
 function decay(h, nowMs)
-local left = decayFactor(nowMs - h.atMs, HALF_LIFE_MS)
+local left = decayFactor(nowMs - h.atMs, 60000)
 h.successes = h.successes * left
 h.failures = h.failures * left
 h.atMs = nowMs
@@ -1372,12 +1425,7 @@ end
 function moved(average, sample, alpha)
 return average == 0 and sample or average + alpha * (sample - average)
 end
-HALF_LIFE_MS = 60000
-local ALPHA = 0.1
-local ALPHA_RISE = 0.2
-local PRIOR_SUCCESSES = 9.5
-local PRIOR = 10
-function ____exports.newHealth()
+function newHealth()
 return {
 successes = 0,
 failures = 0,
@@ -1390,138 +1438,291 @@ samples = 0,
 lastSuccessMs = 0
 }
 end
-function ____exports.noteSuccess(h, durationMs, tpotMs, nowMs)
+function noteSuccess(h, durationMs, tpotMs, nowMs)
 decay(h, nowMs)
 h.successes = h.successes + 1
 h.samples = h.samples + 1
 h.lastSuccessMs = nowMs
-h.durationMs = moved(h.durationMs, durationMs, ALPHA)
+h.durationMs = (h.durationMs == 0 and durationMs or h.durationMs + 0.1 * (durationMs - h.durationMs))
 if tpotMs ~= nil and tpotMs > 0 then
-h.tpotMs = moved(h.tpotMs, tpotMs, ALPHA)
+h.tpotMs = (h.tpotMs == 0 and tpotMs or h.tpotMs + 0.1 * (tpotMs - h.tpotMs))
 end
 end
-function ____exports.noteFailure(h, durationMs, nowMs)
+function noteFailure(h, durationMs, nowMs)
 decay(h, nowMs)
 h.failures = h.failures + 1
-h.failMs = moved(h.failMs, durationMs, ALPHA_RISE)
+h.failMs = (h.failMs == 0 and durationMs or h.failMs + 0.2 * (durationMs - h.failMs))
 end
-function ____exports.noteFirstToken(h, ttftMs)
-h.ttftMs = moved(h.ttftMs, ttftMs, ttftMs > h.ttftMs and ALPHA_RISE or ALPHA)
+function noteFirstToken(h, ttftMs)
+h.ttftMs = moved(h.ttftMs, ttftMs, ttftMs > h.ttftMs and 0.2 or 0.1)
 end
-function ____exports.successShare(h, nowMs)
-local left = decayFactor(nowMs - h.atMs, HALF_LIFE_MS)
-return (h.successes * left + PRIOR_SUCCESSES) / ((h.successes + h.failures) * left + PRIOR)
+function successShare(h, nowMs)
+local left = decayFactor(nowMs - h.atMs, 60000)
+return (h.successes * left + 9.5) / ((h.successes + h.failures) * left + 10)
 end
-function ____exports.failureShare(h)
+function failureShare(h)
 local all = h.successes + h.failures
 return all < 1 and 0 or h.failures / all
 end
-return ____exports
-end,
-["domain.scheduling.in-force"] = function(...) 
-local ____exports = {}
-local ____pacer_2Ejs = require("domain.scheduling.pacer")
-local lowerLimit = ____pacer_2Ejs.lowerLimit
-local pacedRate = ____pacer_2Ejs.pacedRate
-local pacedWindow = ____pacer_2Ejs.pacedWindow
-local RAMP_MS = 10000
-local LEAST_RAMP_SHARE = 0.1
-local LEAST_RAMP_WINDOW = 2
-local UNLIMITED_WINDOW = 512
-function ____exports.windowInForce(state, source, nowMs)
-local ____source_0 = source
-local config = ____source_0.config
-local configured = config.maxConcurrency > 0 and config.maxConcurrency or math.huge
-local window = state.scheduling.pacer and pacedWindow(source.pacer, config, nowMs) or configured
-local sinceMs = nowMs - source.reclosedAtMs
-if not (sinceMs < RAMP_MS) then
-return window
+____loaded["domain.scheduling.health"] = {failureShare = failureShare, successShare = successShare, noteFailure = noteFailure, noteFirstToken = noteFirstToken, noteSuccess = noteSuccess, newHealth = newHealth}
 end
-local whole = math.min(window, UNLIMITED_WINDOW)
-local ramped = math.floor(whole * math.max(LEAST_RAMP_SHARE, sinceMs / RAMP_MS))
-return math.min(
-window,
-math.max(LEAST_RAMP_WINDOW, ramped)
-)
+do
+local neverCut, cubicValue, cut, resume
+function neverCut()
+return {wMax = 0, cutAtMs = 0, kMs = 20000}
 end
-function ____exports.isRamping(source, nowMs)
-return nowMs - source.reclosedAtMs < RAMP_MS
+function cubicValue(c, nowMs, linearPerS)
+if c.wMax == 0 then
+return 1e999
 end
-function ____exports.rateInForce(state, source, nowMs)
-if state.scheduling.pacer then
-return pacedRate(source.pacer, source.config, nowMs)
+local sinceMs = math.max(0, nowMs - c.cutAtMs)
+local x = (sinceMs - c.kMs) / c.kMs
+local g = x < 0 and x * x * x or x + x * x * x
+local cubic = 0.98 * c.wMax * (1 + (1 - 0.85) * g)
+local back = math.min(0.85 * c.wMax + linearPerS * sinceMs / 1000, 0.98 * c.wMax)
+local beyond = linearPerS * math.max(0, sinceMs - c.kMs) / 1000
+return math.max(cubic, back + beyond)
 end
-return source.rules.limits.rpm > 0 and source.rules.limits.rpm / 60 or math.huge
+function cut(c, level, nowMs, newsMs)
+if newsMs == nil then
+newsMs = 0
 end
-function ____exports.tokensInForce(source)
-return lowerLimit(source.config.tpm, source.pacer.learnedTpm)
+if c.wMax == 0 then
+c.wMax = level
+c.kMs = 20000
+else
+local isStable = math.abs(level - c.wMax) < 0.25 * c.wMax
+c.kMs = isStable and math.max(
+c.kMs,
+math.min(1.5 * c.kMs, 120000)
+) or 20000
+c.wMax = level
 end
-return ____exports
-end,
-["domain.scheduling.pacer"] = function(...) 
-local ____lualib = require("lualib_bundle")
-local __TS__ObjectAssign = ____lualib.__TS__ObjectAssign
-local __TS__NumberIsFinite = ____lualib.__TS__NumberIsFinite
-local ____exports = {}
-local rateCap, intervalOf, countAdmitted, rollBuckets, cutRateFor, mayCutRate, cutRate, cutWindowFor, windowLevel, usable, MAX_WINDOW, BUCKET_MS, LEAST_SPAN_MS, LEAST_KNOWN_MS, MEASURED_MARGIN, WINDOW_GROWTH_PER_S, RATE_GROWTH_PER_S, MIN_RATE_PER_S, LEAST_MEASURED_PER_S, NO_LIMIT
-local ____smooth_2Ejs = require("domain.gates.smooth")
-local requestRate = ____smooth_2Ejs.requestRate
-local smoothTake = ____smooth_2Ejs.smoothTake
-local smoothWaitMs = ____smooth_2Ejs.smoothWaitMs
-local ____cubic_2Ejs = require("domain.scheduling.cubic")
-local cubicValue = ____cubic_2Ejs.cubicValue
-local cut = ____cubic_2Ejs.cut
-local neverCut = ____cubic_2Ejs.neverCut
-local ____goodput_2Ejs = require("domain.scheduling.goodput")
-local newGoodput = ____goodput_2Ejs.newGoodput
-local noteLetThrough = ____goodput_2Ejs.noteLetThrough
-local rateFloor = ____goodput_2Ejs.rateFloor
-local windowFloor = ____goodput_2Ejs.windowFloor
-local ____noise_2Ejs = require("domain.scheduling.noise")
-local forgetNoise = ____noise_2Ejs.forgetNoise
-local hearRefusal = ____noise_2Ejs.hearRefusal
-local noNoise = ____noise_2Ejs.noNoise
-local noteCut = ____noise_2Ejs.noteCut
-local tellOfNoise = ____noise_2Ejs.tellOfNoise
-function ____exports.pacedWindow(p, limits, nowMs)
-local cap = limits.maxConcurrency > 0 and limits.maxConcurrency or MAX_WINDOW
+c.kMs = math.max(c.kMs, 2 * newsMs)
+c.cutAtMs = nowMs
+end
+function resume(c, level, nowMs)
+c.wMax = level
+c.kMs = 20000
+c.cutAtMs = nowMs - c.kMs
+end
+____loaded["domain.scheduling.cubic"] = {resume = resume, cubicValue = cubicValue, cut = cut, neverCut = neverCut}
+end
+do
+local newGoodput, noteAnswer, noteLetThrough, noteRefused, rateFloor, windowFloor
+local ____from = ____loaded["domain.scheduling.decay"]
+local decayFactor = ____from.decayFactor
+function newGoodput()
+return {
+weight = 0,
+atMs = 0,
+firstAtMs = -1,
+bestPerS = 0,
+bestAtMs = 0,
+granted = 0,
+refused = 0
+}
+end
+function noteAnswer(g, nowMs)
+if g.firstAtMs < 0 then
+g.firstAtMs = nowMs
+end
+g.weight = g.weight * decayFactor(nowMs - g.atMs, 20000) + 1
+g.atMs = nowMs
+local spanMs = nowMs - g.firstAtMs
+if spanMs < 60000 then
+return
+end
+local fullMs = 20000 / 0.6931471805599453 * (1 - decayFactor(spanMs, 20000))
+local perS = g.weight * 1000 / fullMs
+if perS <= (g.bestPerS == 0 and 0 or g.bestPerS * decayFactor(nowMs - g.bestAtMs, 600000)) then
+return
+end
+g.bestPerS = perS
+g.bestAtMs = nowMs
+end
+function noteLetThrough(g)
+g.granted = g.granted + 1
+if g.granted <= 60 then
+return
+end
+g.granted = g.granted / 2
+g.refused = g.refused / 2
+end
+function noteRefused(g)
+g.refused = g.refused + 1
+if g.refused < 3 or g.refused <= 0.25 * g.granted then
+return
+end
+g.bestPerS = 0
+g.weight = 0
+g.firstAtMs = -1
+end
+function rateFloor(g, nowMs)
+return 0.5 * (g.bestPerS == 0 and 0 or g.bestPerS * decayFactor(nowMs - g.bestAtMs, 600000))
+end
+function windowFloor(g, durationMs, nowMs)
+return math.ceil((0.5 * (g.bestPerS == 0 and 0 or g.bestPerS * decayFactor(nowMs - g.bestAtMs, 600000))) * durationMs / 1000)
+end
+____loaded["domain.scheduling.goodput"] = {newGoodput = newGoodput, noteLetThrough = noteLetThrough, rateFloor = rateFloor, windowFloor = windowFloor, noteAnswer = noteAnswer, noteRefused = noteRefused}
+end
+do
+local endRow, weighRare, begin, isStillNoise, forgetNoise, noNoise, noteCut, hearRefusal, tellOfNoise
+local ____from = ____loaded["domain.scheduling.cubic"]
+local resume = ____from.resume
+function forgetNoise(n)
+endRow(n)
+n.rareCuts = 0
+end
+function endRow(n)
+n.vainCuts = 0
+n.attempts = 0
+n.refusals = 0
+n.usualGap = 0
+end
+function weighRare(n, shareOfCurve, gap)
+if shareOfCurve < 0.25 and gap >= 30 then
+n.rareCuts = n.rareCuts + 1
+end
+if shareOfCurve > 0.8 then
+n.rareCuts = math.max(0, n.rareCuts - 1)
+end
+end
+function begin(n, c, usualGap, nowMs)
+forgetNoise(n)
+n.usualGap = usualGap
+resume(c, n.fullLevel, nowMs)
+return true
+end
+function isStillNoise(n, gap, calmMs)
+n.attempts = n.attempts + gap
+n.refusals = n.refusals + 1
+local isJudged = n.refusals >= 6
+if calmMs > 120000 or isJudged and n.attempts < 0.4 * n.usualGap * n.refusals then
+forgetNoise(n)
+return false
+end
+if n.refusals >= 2 * 6 then
+n.attempts = n.attempts / 2
+n.refusals = n.refusals / 2
+end
+return true
+end
+function noNoise()
+return {
+vainCuts = 0,
+rareCuts = 0,
+fullLevel = 0,
+attempts = 0,
+refusals = 0,
+usualGap = 0,
+heardAttempts = 0,
+heardAtMs = 0
+}
+end
+function noteCut(n, level)
+n.fullLevel = (level > n.fullLevel and level or n.fullLevel)
+end
+function hearRefusal(n, c, attempts, attemptMs, nowMs)
+local gap = attempts - n.heardAttempts
+local calmMs = nowMs - n.heardAtMs
+n.heardAttempts = attempts
+n.heardAtMs = nowMs
+if c.wMax == 0 then
+return false
+end
+if n.usualGap > 0 then
+return isStillNoise(n, gap, calmMs)
+end
+local sinceCutMs = nowMs - c.cutAtMs
+weighRare(n, sinceCutMs / c.kMs, gap)
+if n.rareCuts >= 2 then
+return begin(n, c, 75, nowMs)
+end
+if sinceCutMs >= 0.5 * c.kMs then
+endRow(n)
+n.fullLevel = n.fullLevel * 0.85
+return false
+end
+n.attempts = n.attempts + gap
+n.refusals = n.refusals + 1
+if sinceCutMs >= attemptMs then
+n.vainCuts = n.vainCuts + 1
+end
+if n.vainCuts < 4 and 0.85 * c.wMax > 0.35 * n.fullLevel then
+return false
+end
+local usualGap = n.attempts / n.refusals
+return usualGap >= 8 and begin(n, c, usualGap, nowMs)
+end
+function tellOfNoise(known, other, c, nowMs)
+if known.usualGap >= 30 and other.usualGap == 0 and other.fullLevel > 0 then
+begin(other, c, known.usualGap, nowMs)
+end
+end
+____loaded["domain.scheduling.noise"] = {forgetNoise = forgetNoise, hearRefusal = hearRefusal, noNoise = noNoise, noteCut = noteCut, tellOfNoise = tellOfNoise}
+end
+do
+local rateCap, intervalOf, countAdmitted, rollBuckets, cutRateFor, cutRate, cutWindowFor, windowLevel, pacedWindow, pacedRate, lowerLimit, measuredRate, cutWindowTo, newPacer, limitsInForce, pacedInterval, pacedWaitMs, notePacedGrant, cutFor, cutForHang, growStartWindow, emptyBurst, learnLimits, cutEarly
+local ____from = ____loaded["lualib_bundle"]
+local __TS__ObjectAssign = ____from.__TS__ObjectAssign
+local ____from = ____loaded["domain.gates.smooth"]
+local requestRate = ____from.requestRate
+local smoothWaitMs = ____from.smoothWaitMs
+local ____from = ____loaded["domain.scheduling.cubic"]
+local cubicValue = ____from.cubicValue
+local cut = ____from.cut
+local neverCut = ____from.neverCut
+local ____from = ____loaded["domain.scheduling.goodput"]
+local newGoodput = ____from.newGoodput
+local noteLetThrough = ____from.noteLetThrough
+local rateFloor = ____from.rateFloor
+local windowFloor = ____from.windowFloor
+local ____from = ____loaded["domain.scheduling.noise"]
+local forgetNoise = ____from.forgetNoise
+local hearRefusal = ____from.hearRefusal
+local noNoise = ____from.noNoise
+local noteCut = ____from.noteCut
+local tellOfNoise = ____from.tellOfNoise
+function pacedWindow(p, limits, nowMs)
+local cap = limits.maxConcurrency > 0 and limits.maxConcurrency or 512
 if p.window.wMax == 0 then
 return limits.maxConcurrency > 0 and cap or p.startWindow
 end
 local floor = windowFloor(p.goodput, p.attemptMs, nowMs)
 local level = math.max(
-cubicValue(p.window, nowMs, WINDOW_GROWTH_PER_S),
+cubicValue(p.window, nowMs, 0.1),
 floor
 )
 return math.max(
 1,
-math.floor(math.min(level, cap))
+math.floor((cap < level and cap or level))
 )
 end
-function ____exports.pacedRate(p, limits, nowMs)
+function pacedRate(p, limits, nowMs)
 local cap = rateCap(p, limits)
-local level = cubicValue(p.rate, nowMs, RATE_GROWTH_PER_S)
+local level = cubicValue(p.rate, nowMs, (1 / 60))
 return math.min(
 math.max(
 level,
-MIN_RATE_PER_S,
+0.05,
 rateFloor(p.goodput, nowMs)
 ),
 cap
 )
 end
 function rateCap(p, limits)
-local rpm = ____exports.lowerLimit(limits.rpm, p.learnedRpm)
-return rpm == NO_LIMIT and math.huge or rpm / 60
+local rpm = lowerLimit(limits.rpm, p.learnedRpm)
+return rpm == 0 and 1e999 or rpm / 60
 end
-function ____exports.lowerLimit(a, b)
-if a == NO_LIMIT then
+function lowerLimit(a, b)
+if a == 0 then
 return b
 end
-return b == NO_LIMIT and a or math.min(a, b)
+return b == 0 and a or (b < a and b or a)
 end
 function intervalOf(p, limits, nowMs)
-local rpm = ____exports.pacedRate(p, limits, nowMs) * 60
+local rpm = pacedRate(p, limits, nowMs) * 60
 if rpm < 2 then
 return {intervalMs = 60000 / rpm, toleranceMs = 0}
 end
@@ -1536,7 +1737,7 @@ p.bucketCount = p.bucketCount + 1
 p.admitted = p.admitted + 1
 end
 function rollBuckets(p, nowMs)
-local bucket = math.floor(nowMs / BUCKET_MS)
+local bucket = math.floor(nowMs / 10000)
 if bucket == p.bucket then
 return
 end
@@ -1544,17 +1745,17 @@ p.earlierCount = bucket == p.bucket + 1 and p.bucketCount or 0
 p.bucketCount = 0
 p.bucket = bucket
 end
-function ____exports.measuredRate(p, nowMs)
+function measuredRate(p, nowMs)
 rollBuckets(p, nowMs)
-local share = nowMs / BUCKET_MS - p.bucket
+local share = nowMs / 10000 - p.bucket
 local spanMs = math.min(
-BUCKET_MS,
-math.max(LEAST_SPAN_MS, nowMs - p.firstAdmittedMs)
+10000,
+math.max(1000, nowMs - p.firstAdmittedMs)
 )
 return (p.bucketCount + p.earlierCount * (1 - share)) * 1000 / spanMs
 end
 function cutRateFor(p, limits, attempt, nowMs)
-if not mayCutRate(p, attempt, nowMs) then
+if not (not (p.rate.wMax ~= 0 and attempt.startedAtMs <= p.rate.cutAtMs) and nowMs - p.firstAdmittedMs >= 5000) then
 return false
 end
 if hearRefusal(
@@ -1571,18 +1772,15 @@ cutRate(p, limits, nowMs)
 noteCut(p.rateNoise, p.rate.wMax)
 return true
 end
-function mayCutRate(p, attempt, nowMs)
-return not ____exports.isStale(p.rate, attempt) and nowMs - p.firstAdmittedMs >= LEAST_KNOWN_MS
-end
 function cutRate(p, limits, nowMs)
 local measured = math.max(
-MEASURED_MARGIN * ____exports.measuredRate(p, nowMs),
-LEAST_MEASURED_PER_S
+1.05 * measuredRate(p, nowMs),
+1
 )
 cut(
 p.rate,
 math.min(
-____exports.pacedRate(p, limits, nowMs),
+pacedRate(p, limits, nowMs),
 measured
 ),
 nowMs
@@ -1590,7 +1788,7 @@ nowMs
 p.rateToleranceMs = intervalOf(p, limits, nowMs).toleranceMs
 end
 function cutWindowFor(p, limits, attempt, nowMs)
-if ____exports.isStale(p.window, attempt) then
+if (p.window.wMax ~= 0 and attempt.startedAtMs <= p.window.cutAtMs) then
 return false
 end
 if hearRefusal(
@@ -1605,7 +1803,7 @@ return false
 end
 noteCut(
 p.windowNoise,
-____exports.pacedWindow(p, limits, nowMs)
+pacedWindow(p, limits, nowMs)
 )
 cut(
 p.window,
@@ -1618,43 +1816,24 @@ function windowLevel(p, limits, attempt, nowMs)
 return math.max(
 1,
 math.min(
-____exports.pacedWindow(p, limits, nowMs),
+pacedWindow(p, limits, nowMs),
 attempt.inflight
 )
 )
 end
-function ____exports.isStale(c, attempt)
-return c.wMax ~= 0 and attempt.startedAtMs <= c.cutAtMs
-end
-function ____exports.cutWindowTo(p, level, nowMs, newsMs)
+function cutWindowTo(p, level, nowMs, newsMs)
 if newsMs == nil then
 newsMs = 0
 end
 cut(
 p.window,
-math.max(1, level),
+(level > 1 and level or 1),
 nowMs,
 newsMs
 )
 forgetNoise(p.windowNoise)
 end
-function usable(limit)
-return limit ~= nil and limit > 0 and __TS__NumberIsFinite(limit) and limit or nil
-end
-local START_WINDOW = 8
-MAX_WINDOW = 512
-BUCKET_MS = 10000
-LEAST_SPAN_MS = 1000
-LEAST_KNOWN_MS = 5000
-MEASURED_MARGIN = 1.05
-WINDOW_GROWTH_PER_S = 0.1
-RATE_GROWTH_PER_S = 1 / 60
-MIN_RATE_PER_S = 0.05
-LEAST_MEASURED_PER_S = 1
-local EARLY_REQUESTS_S = 1
-local EARLY_TOKENS_S = 0.5
-NO_LIMIT = 0
-function ____exports.newPacer()
+function newPacer()
 return {
 window = neverCut(),
 rate = neverCut(),
@@ -1662,11 +1841,11 @@ windowNoise = noNoise(),
 rateNoise = noNoise(),
 goodput = newGoodput(),
 attemptMs = 0,
-startWindow = START_WINDOW,
+startWindow = 8,
 rateTatMs = 0,
 rateToleranceMs = 0,
-learnedRpm = NO_LIMIT,
-learnedTpm = NO_LIMIT,
+learnedRpm = 0,
+learnedTpm = 0,
 firstAdmittedMs = -1,
 admitted = 0,
 bucket = -1,
@@ -1674,7 +1853,20 @@ bucketCount = 0,
 earlierCount = 0
 }
 end
-function ____exports.pacedInterval(p, limits, nowMs)
+function limitsInForce(p, limits)
+if p.learnedRpm == 0 and p.learnedTpm == 0 then
+return limits
+end
+return __TS__ObjectAssign(
+{},
+limits,
+{
+rpm = lowerLimit(limits.rpm, p.learnedRpm),
+tpm = lowerLimit(limits.tpm, p.learnedTpm)
+}
+)
+end
+function pacedInterval(p, limits, nowMs)
 if p.rate.wMax == 0 then
 return nil
 end
@@ -1683,57 +1875,57 @@ intervalMs = intervalOf(p, limits, nowMs).intervalMs,
 toleranceMs = p.rateToleranceMs
 }
 end
-function ____exports.pacedWaitMs(p, limits, nowMs)
-local interval = ____exports.pacedInterval(p, limits, nowMs)
+function pacedWaitMs(p, limits, nowMs)
+local interval = pacedInterval(p, limits, nowMs)
 return interval == nil and 0 or smoothWaitMs(interval, p.rateTatMs, nowMs)
 end
-function ____exports.notePacedGrant(p, limits, startMs, nowMs)
+function notePacedGrant(p, limits, startMs, nowMs)
 countAdmitted(p, nowMs)
 noteLetThrough(p.goodput)
-local interval = ____exports.pacedInterval(p, limits, nowMs)
+local interval = pacedInterval(p, limits, nowMs)
 if interval ~= nil then
-p.rateTatMs = smoothTake(interval, p.rateTatMs, startMs, 1)
+p.rateTatMs = ((p.rateTatMs > startMs and p.rateTatMs or startMs) + 1 * interval.intervalMs)
 end
 end
-function ____exports.cutFor(p, limits, dimension, attempt, nowMs)
+function cutFor(p, limits, dimension, attempt, nowMs)
 local hasCut = false
 if dimension ~= "concurrency" then
 hasCut = cutRateFor(p, limits, attempt, nowMs)
 end
-local mayBeWindow = dimension == "unknown" and attempt.inflight * 2 >= ____exports.pacedWindow(p, limits, nowMs)
+local mayBeWindow = dimension == "unknown" and attempt.inflight * 2 >= pacedWindow(p, limits, nowMs)
 if dimension == "concurrency" or mayBeWindow then
 hasCut = cutWindowFor(p, limits, attempt, nowMs) or hasCut
 end
 return hasCut
 end
-function ____exports.cutForHang(p, limits, attempt, newsMs, nowMs)
-if ____exports.isStale(p.window, attempt) then
+function cutForHang(p, limits, attempt, newsMs, nowMs)
+if (p.window.wMax ~= 0 and attempt.startedAtMs <= p.window.cutAtMs) then
 return
 end
-____exports.cutWindowTo(
+cutWindowTo(
 p,
 windowLevel(p, limits, attempt, nowMs),
 nowMs,
 newsMs
 )
 end
-function ____exports.growStartWindow(p, limits, inflight)
-if limits.maxConcurrency > 0 or p.window.wMax ~= 0 or p.startWindow >= MAX_WINDOW then
+function growStartWindow(p, limits, inflight)
+if limits.maxConcurrency > 0 or p.window.wMax ~= 0 or p.startWindow >= 512 then
 return
 end
 if inflight * 2 >= p.startWindow then
 p.startWindow = p.startWindow + 1
 end
 end
-function ____exports.emptyBurst(p, limits, openAtMs, nowMs)
-local interval = ____exports.pacedInterval(p, limits, nowMs)
+function emptyBurst(p, limits, openAtMs, nowMs)
+local interval = pacedInterval(p, limits, nowMs)
 if interval ~= nil then
 p.rateTatMs = math.max(p.rateTatMs, openAtMs + interval.toleranceMs)
 end
 end
-function ____exports.learnLimits(p, told)
-local rpm = usable(told.limitRequests) or p.learnedRpm
-local tpm = usable(told.limitTokens) or p.learnedTpm
+function learnLimits(p, told)
+local rpm = (told.limitRequests ~= nil and told.limitRequests > 0 and (told.limitRequests - told.limitRequests == 0) and told.limitRequests or nil) or p.learnedRpm
+local tpm = (told.limitTokens ~= nil and told.limitTokens > 0 and (told.limitTokens - told.limitTokens == 0) and told.limitTokens or nil) or p.learnedTpm
 if rpm == p.learnedRpm and tpm == p.learnedTpm then
 return false
 end
@@ -1741,265 +1933,65 @@ p.learnedRpm = rpm
 p.learnedTpm = tpm
 return true
 end
-function ____exports.cutEarly(p, limits, told, attempt, nowMs)
+function cutEarly(p, limits, told, attempt, nowMs)
 local ____told_0 = told
 local remainingRequests = ____told_0.remainingRequests
 local remainingTokens = ____told_0.remainingTokens
-local tpm = ____exports.lowerLimit(limits.tpm, p.learnedTpm)
-local isShortOfTokens = remainingTokens ~= nil and tpm > 0 and remainingTokens < EARLY_TOKENS_S * (tpm / 60)
-local rate = ____exports.pacedRate(p, limits, nowMs)
-local isShortOfRequests = remainingRequests ~= nil and rate ~= math.huge and remainingRequests < EARLY_REQUESTS_S * rate
-if not (isShortOfTokens or isShortOfRequests) or not mayCutRate(p, attempt, nowMs) then
+local tpm = lowerLimit(limits.tpm, p.learnedTpm)
+local isShortOfTokens = remainingTokens ~= nil and tpm > 0 and remainingTokens < 0.5 * (tpm / 60)
+local rate = pacedRate(p, limits, nowMs)
+local isShortOfRequests = remainingRequests ~= nil and rate ~= 1e999 and remainingRequests < 1 * rate
+if not (isShortOfTokens or isShortOfRequests) or not (not (p.rate.wMax ~= 0 and attempt.startedAtMs <= p.rate.cutAtMs) and nowMs - p.firstAdmittedMs >= 5000) then
 return false
 end
 cutRate(p, limits, nowMs)
 forgetNoise(p.rateNoise)
 return true
 end
-return ____exports
-end,
-["domain.scheduling.cubic"] = function(...) 
-local ____exports = {}
-____exports.BETA = 0.85
-local K_MIN_MS = 20000
-local K_MAX_MS = 120000
-local NEWS_PER_K = 2
-local K_GROWTH = 1.5
-local STABLE_SHARE = 0.25
-local PLATEAU = 0.98
-function ____exports.neverCut()
-return {wMax = 0, cutAtMs = 0, kMs = K_MIN_MS}
+____loaded["domain.scheduling.pacer"] = {pacedRate = pacedRate, pacedWindow = pacedWindow, pacedWaitMs = pacedWaitMs, cutEarly = cutEarly, cutWindowTo = cutWindowTo, growStartWindow = growStartWindow, learnLimits = learnLimits, limitsInForce = limitsInForce, cutFor = cutFor, cutForHang = cutForHang, emptyBurst = emptyBurst, lowerLimit = lowerLimit, newPacer = newPacer, notePacedGrant = notePacedGrant}
 end
-function ____exports.cubicValue(c, nowMs, linearPerS)
-if c.wMax == 0 then
-return math.huge
+do
+local windowInForce, rateInForce
+local ____from = ____loaded["domain.scheduling.pacer"]
+local pacedRate = ____from.pacedRate
+local pacedWindow = ____from.pacedWindow
+function windowInForce(state, source, nowMs)
+local ____source_0 = source
+local config = ____source_0.config
+local configured = config.maxConcurrency > 0 and config.maxConcurrency or 1e999
+local window = state.scheduling.pacer and pacedWindow(source.pacer, config, nowMs) or configured
+local sinceMs = nowMs - source.reclosedAtMs
+if not (sinceMs < 10000) then
+return window
 end
-local sinceMs = math.max(0, nowMs - c.cutAtMs)
-local x = (sinceMs - c.kMs) / c.kMs
-local g = x < 0 and x * x * x or x + x * x * x
-local cubic = PLATEAU * c.wMax * (1 + (1 - ____exports.BETA) * g)
-local back = math.min(____exports.BETA * c.wMax + linearPerS * sinceMs / 1000, PLATEAU * c.wMax)
-local beyond = linearPerS * math.max(0, sinceMs - c.kMs) / 1000
-return math.max(cubic, back + beyond)
+local whole = (512 < window and 512 or window)
+local ramped = math.floor(whole * math.max(0.1, sinceMs / 10000))
+return math.min(
+window,
+(ramped > 2 and ramped or 2)
+)
 end
-function ____exports.cut(c, level, nowMs, newsMs)
-if newsMs == nil then
-newsMs = 0
+function rateInForce(state, source, nowMs)
+if state.scheduling.pacer then
+return pacedRate(source.pacer, source.config, nowMs)
 end
-if c.wMax == 0 then
-c.wMax = level
-c.kMs = K_MIN_MS
-else
-local isStable = math.abs(level - c.wMax) < STABLE_SHARE * c.wMax
-c.kMs = isStable and math.max(
-c.kMs,
-math.min(K_GROWTH * c.kMs, K_MAX_MS)
-) or K_MIN_MS
-c.wMax = level
+return source.rules.limits.rpm > 0 and source.rules.limits.rpm / 60 or 1e999
 end
-c.kMs = math.max(c.kMs, NEWS_PER_K * newsMs)
-c.cutAtMs = nowMs
+____loaded["domain.scheduling.in-force"] = {windowInForce = windowInForce, rateInForce = rateInForce}
 end
-function ____exports.resume(c, level, nowMs)
-c.wMax = level
-c.kMs = K_MIN_MS
-c.cutAtMs = nowMs - c.kMs
-end
-return ____exports
-end,
-["domain.scheduling.goodput"] = function(...) 
-local ____exports = {}
-local bestNow, MEMORY_HALF_LIFE_MS
-local ____decay_2Ejs = require("domain.scheduling.decay")
-local decayFactor = ____decay_2Ejs.decayFactor
-function bestNow(g, nowMs)
-return g.bestPerS == 0 and 0 or g.bestPerS * decayFactor(nowMs - g.bestAtMs, MEMORY_HALF_LIFE_MS)
-end
-local AVERAGE_HALF_LIFE_MS = 20000
-local LEAST_SPAN_MS = 60000
-MEMORY_HALF_LIFE_MS = 600000
-local FLOOR_SHARE = 0.5
-local LEAST_REFUSED = 3
-local CHANGED_SHARE = 0.25
-local MOST_COUNTED = 60
-function ____exports.newGoodput()
-return {
-weight = 0,
-atMs = 0,
-firstAtMs = -1,
-bestPerS = 0,
-bestAtMs = 0,
-granted = 0,
-refused = 0
-}
-end
-function ____exports.noteAnswer(g, nowMs)
-if g.firstAtMs < 0 then
-g.firstAtMs = nowMs
-end
-g.weight = g.weight * decayFactor(nowMs - g.atMs, AVERAGE_HALF_LIFE_MS) + 1
-g.atMs = nowMs
-local spanMs = nowMs - g.firstAtMs
-if spanMs < LEAST_SPAN_MS then
-return
-end
-local fullMs = AVERAGE_HALF_LIFE_MS / 0.6931471805599453 * (1 - decayFactor(spanMs, AVERAGE_HALF_LIFE_MS))
-local perS = g.weight * 1000 / fullMs
-if perS <= bestNow(g, nowMs) then
-return
-end
-g.bestPerS = perS
-g.bestAtMs = nowMs
-end
-function ____exports.noteLetThrough(g)
-g.granted = g.granted + 1
-if g.granted <= MOST_COUNTED then
-return
-end
-g.granted = g.granted / 2
-g.refused = g.refused / 2
-end
-function ____exports.noteRefused(g)
-g.refused = g.refused + 1
-if g.refused < LEAST_REFUSED or g.refused <= CHANGED_SHARE * g.granted then
-return
-end
-g.bestPerS = 0
-g.weight = 0
-g.firstAtMs = -1
-end
-function ____exports.rateFloor(g, nowMs)
-return FLOOR_SHARE * bestNow(g, nowMs)
-end
-function ____exports.windowFloor(g, durationMs, nowMs)
-return math.ceil(____exports.rateFloor(g, nowMs) * durationMs / 1000)
-end
-return ____exports
-end,
-["domain.scheduling.noise"] = function(...) 
-local ____exports = {}
-local endRow, weighRare, begin, isStillNoise, RARE_GAP, RARE_SHARE, LATE_SHARE, CALM_MS, WORSE_SHARE, LEAST_REFUSALS
-local ____cubic_2Ejs = require("domain.scheduling.cubic")
-local BETA = ____cubic_2Ejs.BETA
-local resume = ____cubic_2Ejs.resume
-function ____exports.forgetNoise(n)
-endRow(n)
-n.rareCuts = 0
-end
-function endRow(n)
-n.vainCuts = 0
-n.attempts = 0
-n.refusals = 0
-n.usualGap = 0
-end
-function weighRare(n, shareOfCurve, gap)
-if shareOfCurve < RARE_SHARE and gap >= RARE_GAP then
-n.rareCuts = n.rareCuts + 1
-end
-if shareOfCurve > LATE_SHARE then
-n.rareCuts = math.max(0, n.rareCuts - 1)
-end
-end
-function begin(n, c, usualGap, nowMs)
-____exports.forgetNoise(n)
-n.usualGap = usualGap
-resume(c, n.fullLevel, nowMs)
-return true
-end
-function isStillNoise(n, gap, calmMs)
-n.attempts = n.attempts + gap
-n.refusals = n.refusals + 1
-local isJudged = n.refusals >= LEAST_REFUSALS
-if calmMs > CALM_MS or isJudged and n.attempts < WORSE_SHARE * n.usualGap * n.refusals then
-____exports.forgetNoise(n)
-return false
-end
-if n.refusals >= 2 * LEAST_REFUSALS then
-n.attempts = n.attempts / 2
-n.refusals = n.refusals / 2
-end
-return true
-end
-local MOST_VAIN_CUTS = 4
-local LEAST_SHARE = 0.35
-local EARLY_SHARE = 0.5
-local LEAST_GAP = 8
-local MOST_RARE_CUTS = 2
-RARE_GAP = 30
-RARE_SHARE = 0.25
-LATE_SHARE = 0.8
-local RARE_USUAL_GAP = 75
-CALM_MS = 120000
-local KEPT_SHARE = 0.85
-WORSE_SHARE = 0.4
-LEAST_REFUSALS = 6
-function ____exports.noNoise()
-return {
-vainCuts = 0,
-rareCuts = 0,
-fullLevel = 0,
-attempts = 0,
-refusals = 0,
-usualGap = 0,
-heardAttempts = 0,
-heardAtMs = 0
-}
-end
-function ____exports.noteCut(n, level)
-n.fullLevel = math.max(n.fullLevel, level)
-end
-function ____exports.hearRefusal(n, c, attempts, attemptMs, nowMs)
-local gap = attempts - n.heardAttempts
-local calmMs = nowMs - n.heardAtMs
-n.heardAttempts = attempts
-n.heardAtMs = nowMs
-if c.wMax == 0 then
-return false
-end
-if n.usualGap > 0 then
-return isStillNoise(n, gap, calmMs)
-end
-local sinceCutMs = nowMs - c.cutAtMs
-weighRare(n, sinceCutMs / c.kMs, gap)
-if n.rareCuts >= MOST_RARE_CUTS then
-return begin(n, c, RARE_USUAL_GAP, nowMs)
-end
-if sinceCutMs >= EARLY_SHARE * c.kMs then
-endRow(n)
-n.fullLevel = n.fullLevel * KEPT_SHARE
-return false
-end
-n.attempts = n.attempts + gap
-n.refusals = n.refusals + 1
-if sinceCutMs >= attemptMs then
-n.vainCuts = n.vainCuts + 1
-end
-if n.vainCuts < MOST_VAIN_CUTS and BETA * c.wMax > LEAST_SHARE * n.fullLevel then
-return false
-end
-local usualGap = n.attempts / n.refusals
-return usualGap >= LEAST_GAP and begin(n, c, usualGap, nowMs)
-end
-function ____exports.tellOfNoise(known, other, c, nowMs)
-if known.usualGap >= RARE_GAP and other.usualGap == 0 and other.fullLevel > 0 then
-begin(other, c, known.usualGap, nowMs)
-end
-end
-return ____exports
-end,
-["domain.scheduling.pool"] = function(...) 
-local ____lualib = require("lualib_bundle")
-local __TS__Iterator = ____lualib.__TS__Iterator
-local __TS__ArraySort = ____lualib.__TS__ArraySort
-local ____exports = {}
-local measurePool, median, LEAST_POOL
-local ____health_2Ejs = require("domain.scheduling.health")
-local failureShare = ____health_2Ejs.failureShare
+do
+local measurePool, median, poolOf
+local ____from = ____loaded["lualib_bundle"]
+local __TS__ArraySort = ____from.__TS__ArraySort
+local ____from = ____loaded["domain.scheduling.health"]
+local failureShare = ____from.failureShare
 function measurePool(state, nowMs)
 local ttfts = {}
 local tpots = {}
 local failures = {}
-for ____, ____value in __TS__Iterator(state.sources:values()) do
+local ____list = state.sourceList
+for ____at = 1, #____list do
+local ____value = ____list[____at]
 local breaker = ____value.breaker
 local health = ____value.health
 do
@@ -2027,7 +2019,7 @@ return {
 measuredAtMs = nowMs,
 ttftMs = median(ttfts),
 tpotMs = median(tpots),
-failShare = #failures < LEAST_POOL and 0 or median(failures)
+failShare = #failures < 3 and 0 or median(failures)
 }
 end
 function median(values)
@@ -2041,45 +2033,626 @@ function(____, a, b) return a - b end
 local middle = math.floor(#values / 2)
 return #values % 2 == 1 and values[middle + 1] or (values[middle] + values[middle + 1]) / 2
 end
-LEAST_POOL = 3
-local FRESH_MS = 250
-function ____exports.poolOf(state, nowMs)
+function poolOf(state, nowMs)
 local ____state_0 = state
 local pool = ____state_0.pool
-if pool ~= nil and nowMs - pool.measuredAtMs < FRESH_MS then
+if pool ~= nil and nowMs - pool.measuredAtMs < 250 then
 return pool
 end
 local measured = measurePool(state, nowMs)
 state.pool = measured
 return measured
 end
-return ____exports
-end,
-["domain.standing"] = function(...) 
-local ____lualib = require("lualib_bundle")
-local __TS__ArrayIndexOf = ____lualib.__TS__ArrayIndexOf
-local __TS__NumberIsFinite = ____lualib.__TS__NumberIsFinite
-local ____exports = {}
-local fitsAll, renewStale, judgedStanding, fittingStanding, gateFacts, waiting, rankOf, neverFits, breakerReason, openFacts, gateStanding, prefetchMs, countsMinutes, pacerWaitMs, untilMs, RECHECK_MS
-local ____breaker_2Ejs = require("domain.breaker")
-local breakerAdmission = ____breaker_2Ejs.breakerAdmission
-local ____cooldown_2Ejs = require("domain.cooldown")
-local cooldownWaitMs = ____cooldown_2Ejs.cooldownWaitMs
-local ____gate_2Ejs = require("domain.gates.gate")
-local requestWaitMs = ____gate_2Ejs.requestWaitMs
-local tokenWaitMs = ____gate_2Ejs.tokenWaitMs
-local ____lineup_2Ejs = require("domain.lineup")
-local newLineup = ____lineup_2Ejs.newLineup
-local replaceStanding = ____lineup_2Ejs.replaceStanding
-local ____refusal_2Ejs = require("domain.refusal")
-local endsAnyTime = ____refusal_2Ejs.endsAnyTime
-local ____in_2Dforce_2Ejs = require("domain.scheduling.in-force")
-local windowInForce = ____in_2Dforce_2Ejs.windowInForce
-local ____pacer_2Ejs = require("domain.scheduling.pacer")
-local pacedWaitMs = ____pacer_2Ejs.pacedWaitMs
-local ____token_2Dlearning_2Ejs = require("domain.scheduling.token-learning")
-local learnedTokens = ____token_2Dlearning_2Ejs.learnedTokens
-function ____exports.estimatedTokens(state, source, want)
+____loaded["domain.scheduling.pool"] = {poolOf = poolOf}
+end
+do
+local forgetSamples, applyProbeOutcome, close, enterOpen, payBackTrips, countSample, shouldTrip, NEVER, STRETCHES, handBackProbe, trip, passProbe, openTimeMs, closedBreaker, breakerAdmission, startProbe, isCurrent, applyOutcome, forceOpen
+local ____from = ____loaded["domain.random"]
+local jittered = ____from.jittered
+function forgetSamples(____bindingPattern0)
+local stretches
+stretches = ____bindingPattern0.stretches
+do
+local n = 0
+while n < STRETCHES do
+stretches.ids[n + 1] = NEVER[n + 1]
+n = n + 1
+end
+end
+end
+function handBackProbe(b, leaseId)
+if b.probeLease == leaseId then
+b.probeLease = ""
+end
+end
+function applyProbeOutcome(b, config, leaseId, outcome, rateLimited, isPanic, nowMs, random)
+if outcome == "cancelled" or outcome == "alive" and rateLimited then
+handBackProbe(b, leaseId)
+return false
+end
+if outcome == "failure" then
+trip(
+b,
+config,
+isPanic,
+nowMs,
+random
+)
+return true
+end
+if outcome == "dead" then
+return false
+end
+return passProbe(b, leaseId, nowMs)
+end
+function passProbe(b, leaseId, nowMs)
+b.probesLeft = b.probesLeft - 1
+if b.probesLeft > 0 then
+handBackProbe(b, leaseId)
+return false
+end
+close(b, nowMs)
+return true
+end
+function close(b, nowMs)
+b.state = "closed"
+b.probeLease = ""
+b.dead = false
+b.deadInARow = 0
+b.consecutiveFailures = 0
+b.closedAtMs = nowMs
+forgetSamples(b)
+end
+function trip(b, config, isPanic, nowMs, random)
+payBackTrips(b, nowMs)
+if not isPanic or b.trips == 0 then
+b.trips = b.trips + 1
+end
+b.dead = false
+enterOpen(
+b,
+nowMs + openTimeMs(config, b.trips, random)
+)
+end
+function enterOpen(b, untilMs)
+b.state = "open"
+b.epoch = b.epoch + 1
+b.openUntilMs = untilMs
+b.probeLease = ""
+b.probesLeft = 1
+b.consecutiveFailures = 0
+forgetSamples(b)
+end
+function openTimeMs(config, trips, random)
+local timeMs = config.cooldownMs
+do
+local n = 1
+while n < trips and timeMs < config.cooldownMaxMs do
+timeMs = timeMs * 1.7
+n = n + 1
+end
+end
+return math.min(
+config.cooldownMaxMs,
+jittered(timeMs, 0.1, random)
+)
+end
+function payBackTrips(b, nowMs)
+if b.state ~= "closed" then
+return
+end
+local paid = math.floor((nowMs - b.closedAtMs) / 10000)
+b.trips = math.max(0, b.trips - paid)
+b.closedAtMs = b.closedAtMs + paid * 10000
+end
+function countSample(b, config, success, nowMs)
+local ____b_stretches_0 = b.stretches
+local ids = ____b_stretches_0.ids
+local successes = ____b_stretches_0.successes
+local failures = ____b_stretches_0.failures
+local id = (math.floor(nowMs * STRETCHES / config.windowMs))
+local at = id % STRETCHES
+if ids[at + 1] ~= id then
+ids[at + 1] = id
+successes[at + 1] = 0
+failures[at + 1] = 0
+end
+local counts = success and successes or failures
+counts[at + 1] = counts[at + 1] + 1
+end
+function shouldTrip(b, config, nowMs)
+if b.consecutiveFailures >= config.failThreshold then
+return true
+end
+local ____b_1 = b
+local stretches = ____b_1.stretches
+local newest = (math.floor(nowMs * STRETCHES / config.windowMs))
+local successes = 0
+local failures = 0
+local recentSuccesses = 0
+local recentFailures = 0
+do
+local at = 0
+while at < STRETCHES do
+do
+local __continue45
+repeat
+local id = stretches.ids[at + 1]
+if id <= newest - STRETCHES or id > newest then
+__continue45 = true
+break
+end
+successes = successes + stretches.successes[at + 1]
+failures = failures + stretches.failures[at + 1]
+if id < newest - 1 then
+__continue45 = true
+break
+end
+recentSuccesses = recentSuccesses + stretches.successes[at + 1]
+recentFailures = recentFailures + stretches.failures[at + 1]
+__continue45 = true
+until true
+if not __continue45 then
+break
+end
+end
+at = at + 1
+end
+end
+local samples = successes + failures
+if samples < config.minSamples or failures < config.failRate * samples then
+return false
+end
+return recentSuccesses < (recentFailures > 3 and recentFailures or 3)
+end
+NEVER = {
+-1,
+-1,
+-1,
+-1,
+-1,
+-1,
+-1,
+-1,
+-1,
+-1,
+-1,
+-1
+}
+local NO_COUNTS = {
+0,
+0,
+0,
+0,
+0,
+0,
+0,
+0,
+0,
+0,
+0,
+0
+}
+STRETCHES = #NEVER
+function closedBreaker(nowMs)
+return {
+state = "closed",
+epoch = 0,
+openUntilMs = 0,
+trips = 0,
+closedAtMs = nowMs,
+consecutiveFailures = 0,
+dead = false,
+deadInARow = 0,
+probeLease = "",
+probesLeft = 1,
+stretches = {
+ids = {unpack(NEVER)},
+successes = {unpack(NO_COUNTS)},
+failures = {unpack(NO_COUNTS)}
+}
+}
+end
+local CLOSED = {kind = "closed"}
+local PROBE = {kind = "probe"}
+function breakerAdmission(b, config, nowMs, probeEndsMs)
+if b.state == "closed" then
+return CLOSED
+end
+if b.state == "open" and b.openUntilMs > nowMs then
+return {kind = "wait", waitMs = b.openUntilMs - nowMs}
+end
+if b.probeLease == "" then
+return PROBE
+end
+local leaseLeftMs = math.max(1, (probeEndsMs or nowMs) - nowMs)
+return {
+kind = "wait",
+waitMs = math.min(
+leaseLeftMs,
+(config.cooldownMs > 1000 and config.cooldownMs or 1000)
+)
+}
+end
+function startProbe(b, leaseId)
+b.state = "half_open"
+b.probeLease = leaseId
+end
+function isCurrent(b, leaseId, epoch)
+if b.epoch ~= epoch then
+return false
+end
+return b.state == "closed" or b.state == "half_open" and b.probeLease == leaseId
+end
+function applyOutcome(b, config, leaseId, outcome, rateLimited, isPanic, nowMs, random)
+if b.state == "half_open" then
+return applyProbeOutcome(
+b,
+config,
+leaseId,
+outcome,
+rateLimited,
+isPanic,
+nowMs,
+random
+)
+end
+if outcome == "cancelled" or outcome == "dead" then
+return false
+end
+if outcome == "alive" then
+b.consecutiveFailures = 0
+return false
+end
+countSample(b, config, outcome == "success", nowMs)
+if outcome == "success" then
+b.consecutiveFailures = 0
+return false
+end
+b.consecutiveFailures = b.consecutiveFailures + 1
+if not shouldTrip(b, config, nowMs) then
+return false
+end
+trip(
+b,
+config,
+isPanic,
+nowMs,
+random
+)
+return true
+end
+function forceOpen(b, nowMs, recheckMs)
+payBackTrips(b, nowMs)
+b.deadInARow = b.deadInARow + 1
+b.dead = true
+local waitMs = 60000
+do
+local n = 1
+while n < b.deadInARow and waitMs < (30 * 60000) do
+waitMs = waitMs * 2
+n = n + 1
+end
+end
+enterOpen(
+b,
+nowMs + math.min((30 * 60000), recheckMs or waitMs)
+)
+end
+____loaded["domain.breaker"] = {breakerAdmission = breakerAdmission, applyOutcome = applyOutcome, passProbe = passProbe, trip = trip, forceOpen = forceOpen, handBackProbe = handBackProbe, isCurrent = isCurrent, closedBreaker = closedBreaker, startProbe = startProbe}
+end
+do
+local tightestOf, newLineup, replaceStanding, scoreFor
+local ____from = ____loaded["lualib_bundle"]
+local __TS__ArrayFindIndex = ____from.__TS__ArrayFindIndex
+function tightestOf(standings)
+local tightest = {}
+local ____list = standings
+for ____at = 1, #____list do
+local ____value = ____list[____at]
+local source = ____value.source
+do
+local __continue14
+repeat
+if source.mostTokens == 0 then
+__continue14 = true
+break
+end
+local at = __TS__ArrayFindIndex(
+tightest,
+function(____, other) return (source.sizes == other.sizes and source.config.estTokens == other.config.estTokens and source.config.tpmCharge == other.config.tpmCharge) end
+)
+if at < 0 then
+tightest[#tightest + 1] = source
+elseif source.mostTokens < tightest[at + 1].mostTokens then
+tightest[at + 1] = source
+end
+__continue14 = true
+until true
+if not __continue14 then
+break
+end
+end
+end
+return tightest
+end
+function newLineup(____bindingPattern0, standings)
+local maxTokens
+local tag
+local candidates
+candidates = ____bindingPattern0.candidates
+tag = ____bindingPattern0.tag
+maxTokens = ____bindingPattern0.maxTokens
+local scores = {}
+local waiting = 0
+local ____list = standings
+for ____at = 1, #____list do
+local ____value = ____list[____at]
+local waitMs = ____value.waitMs
+scores[#scores + 1] = (-1)
+if waitMs ~= 0 then
+waiting = waiting + 1
+end
+end
+return {
+candidates = candidates,
+standings = standings,
+waiting = waiting,
+tightest = tightestOf(standings),
+scores = scores,
+tag = tag,
+maxTokens = maxTokens,
+stale = nil
+}
+end
+function replaceStanding(lineup, at, standing)
+local ____lineup_0 = lineup
+local standings = ____lineup_0.standings
+local scores = ____lineup_0.scores
+if standings[at + 1].waitMs ~= 0 then
+lineup.waiting = lineup.waiting - 1
+end
+if standing.waitMs ~= 0 then
+lineup.waiting = lineup.waiting + 1
+end
+standings[at + 1] = standing
+scores[at + 1] = (-1)
+end
+function scoreFor(lineup, ____bindingPattern0)
+local maxTokens
+local tag
+tag = ____bindingPattern0.tag
+maxTokens = ____bindingPattern0.maxTokens
+if lineup.tag == tag and lineup.maxTokens == maxTokens then
+return
+end
+do
+local at = 0
+while at < #lineup.scores do
+lineup.scores[at + 1] = (-1)
+at = at + 1
+end
+end
+lineup.tag = tag
+lineup.maxTokens = maxTokens
+end
+____loaded["domain.lineup"] = {newLineup = newLineup, replaceStanding = replaceStanding, scoreFor = scoreFor}
+end
+do
+local GATE_NAMES
+GATE_NAMES = {
+"global_concurrency",
+"concurrency",
+"global_rpm",
+"rpm",
+"global_tpm",
+"tpm"
+}
+____loaded["domain.tick"] = {GATE_NAMES = GATE_NAMES}
+end
+do
+local askAgainMs, gateOf, refusalKind, describePassed, passedOver, NONE_PASSED, refuse, refuseFor
+local ____from = ____loaded["lualib_bundle"]
+local __TS__ArrayIncludes = ____from.__TS__ArrayIncludes
+local __TS__ObjectAssign = ____from.__TS__ObjectAssign
+local ____from = ____loaded["domain.tick"]
+local GATE_NAMES = ____from.GATE_NAMES
+function askAgainMs(____bindingPattern0, prefetchMs)
+local reason
+local waitMs
+waitMs = ____bindingPattern0.waitMs
+reason = ____bindingPattern0.reason
+local isSlot = refusalKind(reason) ~= "breaker"
+return isSlot and waitMs > prefetchMs and waitMs - prefetchMs / 2 or waitMs
+end
+function gateOf(standing)
+local reason = standing and standing.reason or nil
+return reason ~= nil and (__TS__ArrayIncludes(GATE_NAMES, reason)) and ({gate = reason}) or ({})
+end
+function refusalKind(reason)
+if reason == "cooling" then
+return "cooldown"
+end
+return reason ~= nil and (__TS__ArrayIncludes(GATE_NAMES, reason)) and "gate" or "breaker"
+end
+function passedOver(all, considered, chosen)
+local isWhole = considered == all
+local passed = nil
+local ____list = all
+for ____at = 1, #____list do
+local standing = ____list[____at]
+do
+local __continue15
+repeat
+if isWhole and standing.waitMs == 0 then
+__continue15 = true
+break
+end
+if standing == chosen then
+__continue15 = true
+break
+end
+local left = not isWhole and not __TS__ArrayIncludes(considered, standing)
+if standing.waitMs == 0 and not left then
+__continue15 = true
+break
+end
+if passed == nil then
+passed = {}
+end
+passed[#passed + 1] = describePassed(standing, left)
+__continue15 = true
+until true
+if not __continue15 then
+break
+end
+end
+end
+return passed or NONE_PASSED
+end
+function describePassed(____bindingPattern0, failedHere)
+local reason
+local waitMs
+local source
+source = ____bindingPattern0.source
+waitMs = ____bindingPattern0.waitMs
+reason = ____bindingPattern0.reason
+local ____source_2 = source
+local lastError = ____source_2.lastError
+return __TS__ObjectAssign(
+{
+source = source.config.name,
+reason = failedHere and waitMs == 0 and "failed_in_call" or (reason or "failed_in_call"),
+waitMs = (waitMs - waitMs == 0) and waitMs or 0
+},
+lastError == nil and ({}) or ({lastError = lastError})
+)
+end
+NONE_PASSED = {}
+function refuse(want, all, standings, prefetchMs)
+local nearest = nil
+local ____list = standings
+for ____at = 1, #____list do
+local standing = ____list[____at]
+if nearest == nil or standing.waitMs < nearest.waitMs then
+nearest = standing
+end
+end
+local passed = passedOver(all, standings, nil)
+if nearest == nil or nearest.waitMs == 1e999 then
+return __TS__ObjectAssign(
+{leaseId = want.leaseId, kind = "never", waitHintMs = 0, passedOver = passed},
+gateOf(nearest)
+)
+end
+return __TS__ObjectAssign(
+{
+leaseId = want.leaseId,
+kind = refusalKind(nearest.reason),
+waitHintMs = askAgainMs(nearest, prefetchMs),
+passedOver = passed
+},
+gateOf(nearest)
+)
+end
+function refuseFor(kind, want, waitHintMs, standings)
+return {
+leaseId = want.leaseId,
+kind = kind,
+waitHintMs = waitHintMs,
+passedOver = passedOver(standings, standings, nil)
+}
+end
+____loaded["domain.refusal"] = {NONE_PASSED = NONE_PASSED, passedOver = passedOver, refuse = refuse, refuseFor = refuseFor}
+end
+do
+local newTokenBook, learnedTokens, learnedOutTokens, learnTokens
+local ____from = ____loaded["lualib_bundle"]
+local Map = ____from.Map
+local __TS__New = ____from.__TS__New
+local __TS__Iterator = ____from.__TS__Iterator
+function newTokenBook()
+local records = __TS__New(Map)
+return {
+get = function(____, tag) return records:get(tag) end,
+add = function(self, tag, record)
+if records.size >= 4096 then
+for ____, oldest in __TS__Iterator(records:keys()) do
+if records:delete(oldest) then
+break
+end
+end
+end
+records:set(tag, record)
+end
+}
+end
+function learnedTokens(book, tag, promptTokens, maxTokens)
+local known = book:get(tag)
+if known == nil or known.samples < 20 then
+return nil
+end
+return math.max(
+1,
+math.ceil(promptTokens * known.inRatio + math.min(maxTokens or 1e999, known.outTokens))
+)
+end
+function learnedOutTokens(book, tag)
+local known = book:get(tag)
+local ____temp_0
+if known == nil or known.samples < 20 then
+____temp_0 = nil
+else
+____temp_0 = known.outTokens
+end
+return ____temp_0
+end
+function learnTokens(book, tag, estimatedIn, actualIn, actualOut)
+local ratio = actualIn / (estimatedIn > 1 and estimatedIn or 1)
+if not (ratio - ratio == 0) or not (actualOut - actualOut == 0) or ratio < 0 or actualOut < 0 then
+return
+end
+local known = book:get(tag)
+if known == nil then
+book:add(tag, {
+samples = 1,
+inRatio = ratio,
+outTokens = actualOut,
+inDeviation = 0,
+outDeviation = 0
+})
+return
+end
+local alpha = math.max(0.05, 1 / (known.samples + 1))
+known.samples = known.samples + 1
+known.inDeviation = known.inDeviation + alpha * (math.abs(ratio - known.inRatio) - known.inDeviation)
+known.outDeviation = known.outDeviation + alpha * (math.abs(actualOut - known.outTokens) - known.outDeviation)
+known.inRatio = known.inRatio + alpha * (ratio - known.inRatio)
+known.outTokens = known.outTokens + alpha * (actualOut - known.outTokens)
+end
+____loaded["domain.scheduling.token-learning"] = {learnedTokens = learnedTokens, learnTokens = learnTokens, newTokenBook = newTokenBook, learnedOutTokens = learnedOutTokens}
+end
+do
+local fitsAll, renewStale, judgedStanding, fittingStanding, gateFacts, waiting, breakerReason, openFacts, gateStanding, untilMs, estimatedTokens, standingOf, standingsOf, hasRoomNow, usualRefusal
+local ____from = ____loaded["lualib_bundle"]
+local __TS__ArrayIndexOf = ____from.__TS__ArrayIndexOf
+local ____from = ____loaded["domain.breaker"]
+local breakerAdmission = ____from.breakerAdmission
+local ____from = ____loaded["domain.cooldown"]
+local cooldownWaitMs = ____from.cooldownWaitMs
+local ____from = ____loaded["domain.gates.gate"]
+local requestWaitMs = ____from.requestWaitMs
+local tokenWaitMs = ____from.tokenWaitMs
+local ____from = ____loaded["domain.lineup"]
+local newLineup = ____from.newLineup
+local replaceStanding = ____from.replaceStanding
+local ____from = ____loaded["domain.scheduling.in-force"]
+local windowInForce = ____from.windowInForce
+local ____from = ____loaded["domain.scheduling.pacer"]
+local pacedWaitMs = ____from.pacedWaitMs
+local ____from = ____loaded["domain.scheduling.token-learning"]
+local learnedTokens = ____from.learnedTokens
+function estimatedTokens(state, source, want)
 local ____source_config_0 = source.config
 local estTokens = ____source_config_0.estTokens
 local tpmCharge = ____source_config_0.tpmCharge
@@ -2102,14 +2675,13 @@ sizes.tokens = tokens
 end
 return tokens
 end
-function ____exports.isTokenLimited(state, source)
-return source.rules.tokens ~= nil or state.globalRules.tokens ~= nil
-end
 function fitsAll(state, ____bindingPattern0, want)
 local tightest
 tightest = ____bindingPattern0.tightest
-for ____, source in ipairs(tightest) do
-if ____exports.estimatedTokens(state, source, want) > source.mostTokens then
+local ____list = tightest
+for ____at = 1, #____list do
+local source = ____list[____at]
+if estimatedTokens(state, source, want) > source.mostTokens then
 return false
 end
 end
@@ -2127,11 +2699,11 @@ if at >= 0 then
 replaceStanding(
 lineup,
 at,
-____exports.standingOf(state, stale, want, clock)
+standingOf(state, stale, want, clock)
 )
 end
 end
-function ____exports.standingOf(state, source, want, clock)
+function standingOf(state, source, want, clock)
 local ____state_keepsFacts_4
 if state.keepsFacts then
 ____state_keepsFacts_4 = source.standing
@@ -2139,18 +2711,18 @@ else
 ____state_keepsFacts_4 = nil
 end
 local kept = ____state_keepsFacts_4
-if kept ~= nil and (source.mostTokens == 0 or ____exports.estimatedTokens(state, source, want) <= source.mostTokens) then
+if kept ~= nil and (source.mostTokens == 0 or estimatedTokens(state, source, want) <= source.mostTokens) then
 return kept
 end
-local tokens = ____exports.isTokenLimited(state, source) and ____exports.estimatedTokens(state, source, want) or 0
+local tokens = (source.rules.tokens ~= nil or state.globalRules.tokens ~= nil) and estimatedTokens(state, source, want) or 0
 return judgedStanding(state, source, clock, tokens)
 end
 function judgedStanding(state, source, clock, tokens)
-if neverFits(source.config.tpm, tokens) then
-return waiting(source, math.huge, "tpm")
+if (source.config.tpm > 0 and tokens > source.config.tpm) then
+return waiting(source, 1e999, "tpm")
 end
-if neverFits(state.globalRules.limits.tpm, tokens) then
-return waiting(source, math.huge, "global_tpm")
+if (state.globalRules.limits.tpm > 0 and tokens > state.globalRules.limits.tpm) then
+return waiting(source, 1e999, "global_tpm")
 end
 if not state.keepsFacts then
 return fittingStanding(
@@ -2171,7 +2743,7 @@ source.facts,
 clock,
 tokens
 )
-if not countsMinutes(state, source) then
+if not (source.config.limitRule == "window" or state.globalRules.limits.limitRule == "window") then
 source.standing = standing
 end
 return standing
@@ -2215,20 +2787,12 @@ end
 function waiting(source, waitMs, reason)
 return {
 source = source,
-rank = rankOf(source, false),
+rank = (false and 2 * source.config.priority or 2 * source.config.priority + 1),
 waitMs = waitMs,
 reason = reason,
 probe = false,
 startable = false
 }
-end
-function rankOf(____bindingPattern0, probe)
-local config
-config = ____bindingPattern0.config
-return probe and 2 * config.priority or 2 * config.priority + 1
-end
-function neverFits(tpm, tokens)
-return tpm > 0 and tokens > tpm
 end
 function breakerReason(source)
 if source.breaker.state == "half_open" then
@@ -2279,17 +2843,17 @@ if globalMs > 0 then
 if reason == nil then
 reason = "global_rpm"
 end
-waitMs = math.max(waitMs, globalMs)
+waitMs = (globalMs > waitMs and globalMs or waitMs)
 end
 local ownMs = math.max(
 requestWaitMs(source.rules, source.gates, clock),
-pacerWaitMs(state, source, clock)
+(state.scheduling.pacer and pacedWaitMs(source.pacer, source.config, clock.nowMs) or 0)
 )
 if ownMs > 0 then
 if reason == nil then
 reason = "rpm"
 end
-waitMs = math.max(waitMs, ownMs)
+waitMs = (ownMs > waitMs and ownMs or waitMs)
 end
 return {
 isBlocked = false,
@@ -2310,40 +2874,31 @@ if globalMs > 0 then
 if reason == nil then
 reason = "global_tpm"
 end
-waitMs = math.max(waitMs, globalMs)
+waitMs = (globalMs > waitMs and globalMs or waitMs)
 end
 local ownMs = tokenWaitMs(source.rules, source.gates, clock, tokens)
 if ownMs > 0 then
 if reason == nil then
 reason = "tpm"
 end
-waitMs = math.max(waitMs, ownMs)
+waitMs = (ownMs > waitMs and ownMs or waitMs)
 end
 local mayBeAhead = not facts.needsRelease and not probe
-local startable = waitMs == 0 or mayBeAhead and waitMs <= prefetchMs(state, source)
+local startable = waitMs == 0 or mayBeAhead and waitMs <= ((source.config.limitRule == "window" or state.globalRules.limits.limitRule == "window") and 0 or state.scheduling.prefetchMs)
 return {
 source = source,
-rank = rankOf(source, probe),
+rank = (probe and 2 * source.config.priority or 2 * source.config.priority + 1),
 waitMs = waitMs,
 reason = reason,
 probe = probe,
 startable = startable
 }
 end
-function prefetchMs(state, source)
-return countsMinutes(state, source) and 0 or state.scheduling.prefetchMs
-end
-function countsMinutes(state, source)
-return source.config.limitRule == "window" or state.globalRules.limits.limitRule == "window"
-end
-function pacerWaitMs(state, source, clock)
-return state.scheduling.pacer and pacedWaitMs(source.pacer, source.config, clock.nowMs) or 0
-end
 function untilMs(momentMs, state, clock)
 local leftMs = math.max(1, (momentMs or clock.nowMs) - clock.nowMs)
-return state.scheduling.prefetchMs > 0 and math.min(leftMs, RECHECK_MS) or leftMs
+return state.scheduling.prefetchMs > 0 and (1000 < leftMs and 1000 or leftMs) or leftMs
 end
-function ____exports.standingsOf(state, want, clock)
+function standingsOf(state, want, clock)
 local ____state_2 = state
 local lineup = ____state_2.lineup
 if lineup ~= nil and lineup.candidates == want.candidates and fitsAll(state, lineup, want) then
@@ -2352,9 +2907,11 @@ return lineup.standings
 end
 local standings = {}
 local areKept = state.keepsFacts
-for ____, name in ipairs(want.candidates) do
+local ____list = want.candidates
+for ____at = 1, #____list do
+local name = ____list[____at]
 local source = state.sources:get(name)
-local standing = ____exports.standingOf(state, source, want, clock)
+local standing = standingOf(state, source, want, clock)
 standings[#standings + 1] = standing
 if source.standing ~= standing then
 areKept = false
@@ -2363,13 +2920,13 @@ end
 state.lineup = areKept and newLineup(want, standings) or nil
 return standings
 end
-function ____exports.hasRoomNow(state, source, clock)
+function hasRoomNow(state, source, clock)
 if source.breaker.state ~= "closed" then
 return false
 end
 return judgedStanding(state, source, clock, 0).startable
 end
-function ____exports.usualRefusal(state, source, clock)
+function usualRefusal(state, source, clock)
 local usual = math.floor(state.meanTokens + 0.5)
 local ____judgedStanding_result_9 = judgedStanding(state, source, clock, usual)
 local waitMs = ____judgedStanding_result_9.waitMs
@@ -2377,629 +2934,461 @@ local reason = ____judgedStanding_result_9.reason
 if reason == nil or waitMs <= 0 then
 return nil
 end
-local isKnown = __TS__NumberIsFinite(waitMs) and not endsAnyTime(reason)
+local isKnown = (waitMs - waitMs == 0) and not (reason == "concurrency" or reason == "global_concurrency" or reason == "half_open")
 return {reason = reason, waitMs = isKnown and waitMs or 0}
 end
-RECHECK_MS = 1000
-return ____exports
-end,
-["domain.breaker"] = function(...) 
-local ____exports = {}
-local forgetSamples, applyProbeOutcome, close, enterOpen, payBackTrips, stretchOf, countSample, shouldTrip, NEVER, STRETCHES, OPEN_GROWTH, OPEN_JITTER, TRIP_PAYBACK_MS
-local ____random_2Ejs = require("domain.random")
-local jittered = ____random_2Ejs.jittered
-function forgetSamples(____bindingPattern0)
-local stretches
-stretches = ____bindingPattern0.stretches
-do
-local n = 0
-while n < STRETCHES do
-stretches.ids[n + 1] = NEVER[n + 1]
-n = n + 1
-end
-end
-end
-function ____exports.handBackProbe(b, leaseId)
-if b.probeLease == leaseId then
-b.probeLease = ""
-end
-end
-function applyProbeOutcome(b, config, leaseId, outcome, rateLimited, isPanic, nowMs, random)
-if outcome == "cancelled" or outcome == "alive" and rateLimited then
-____exports.handBackProbe(b, leaseId)
-return false
-end
-if outcome == "failure" then
-____exports.trip(
-b,
-config,
-isPanic,
-nowMs,
-random
-)
-return true
-end
-if outcome == "dead" then
-return false
-end
-return ____exports.passProbe(b, leaseId, nowMs)
-end
-function ____exports.passProbe(b, leaseId, nowMs)
-b.probesLeft = b.probesLeft - 1
-if b.probesLeft > 0 then
-____exports.handBackProbe(b, leaseId)
-return false
-end
-close(b, nowMs)
-return true
-end
-function close(b, nowMs)
-b.state = "closed"
-b.probeLease = ""
-b.dead = false
-b.deadInARow = 0
-b.consecutiveFailures = 0
-b.closedAtMs = nowMs
-forgetSamples(b)
-end
-function ____exports.trip(b, config, isPanic, nowMs, random)
-payBackTrips(b, nowMs)
-if not isPanic or b.trips == 0 then
-b.trips = b.trips + 1
-end
-b.dead = false
-enterOpen(
-b,
-nowMs + ____exports.openTimeMs(config, b.trips, random)
-)
-end
-function enterOpen(b, untilMs)
-b.state = "open"
-b.epoch = b.epoch + 1
-b.openUntilMs = untilMs
-b.probeLease = ""
-b.probesLeft = 1
-b.consecutiveFailures = 0
-forgetSamples(b)
-end
-function ____exports.openTimeMs(config, trips, random)
-local timeMs = config.cooldownMs
-do
-local n = 1
-while n < trips and timeMs < config.cooldownMaxMs do
-timeMs = timeMs * OPEN_GROWTH
-n = n + 1
-end
-end
-return math.min(
-config.cooldownMaxMs,
-jittered(timeMs, OPEN_JITTER, random)
-)
-end
-function payBackTrips(b, nowMs)
-if b.state ~= "closed" then
-return
-end
-local paid = math.floor((nowMs - b.closedAtMs) / TRIP_PAYBACK_MS)
-b.trips = math.max(0, b.trips - paid)
-b.closedAtMs = b.closedAtMs + paid * TRIP_PAYBACK_MS
-end
-function stretchOf(config, nowMs)
-return math.floor(nowMs * STRETCHES / config.windowMs)
-end
-function countSample(b, config, success, nowMs)
-local ____b_stretches_0 = b.stretches
-local ids = ____b_stretches_0.ids
-local successes = ____b_stretches_0.successes
-local failures = ____b_stretches_0.failures
-local id = stretchOf(config, nowMs)
-local at = id % STRETCHES
-if ids[at + 1] ~= id then
-ids[at + 1] = id
-successes[at + 1] = 0
-failures[at + 1] = 0
-end
-local counts = success and successes or failures
-counts[at + 1] = counts[at + 1] + 1
-end
-function shouldTrip(b, config, nowMs)
-if b.consecutiveFailures >= config.failThreshold then
-return true
-end
-local ____b_1 = b
-local stretches = ____b_1.stretches
-local newest = stretchOf(config, nowMs)
-local successes = 0
-local failures = 0
-local recentSuccesses = 0
-local recentFailures = 0
-do
-local at = 0
-while at < STRETCHES do
-do
-local __continue45
-repeat
-local id = stretches.ids[at + 1]
-if id <= newest - STRETCHES or id > newest then
-__continue45 = true
-break
-end
-successes = successes + stretches.successes[at + 1]
-failures = failures + stretches.failures[at + 1]
-if id < newest - 1 then
-__continue45 = true
-break
-end
-recentSuccesses = recentSuccesses + stretches.successes[at + 1]
-recentFailures = recentFailures + stretches.failures[at + 1]
-__continue45 = true
-until true
-if not __continue45 then
-break
-end
-end
-at = at + 1
-end
-end
-local samples = successes + failures
-if samples < config.minSamples or failures < config.failRate * samples then
-return false
-end
-return recentSuccesses < math.max(3, recentFailures)
-end
-NEVER = {
--1,
--1,
--1,
--1,
--1,
--1,
--1,
--1,
--1,
--1,
--1,
--1
-}
-local NO_COUNTS = {
-0,
-0,
-0,
-0,
-0,
-0,
-0,
-0,
-0,
-0,
-0,
-0
-}
-STRETCHES = #NEVER
-OPEN_GROWTH = 1.7
-OPEN_JITTER = 0.1
-TRIP_PAYBACK_MS = 10000
-local DEAD_BASE_MS = 60000
-local DEAD_MAX_MS = 30 * 60000
-function ____exports.closedBreaker(nowMs)
-return {
-state = "closed",
-epoch = 0,
-openUntilMs = 0,
-trips = 0,
-closedAtMs = nowMs,
-consecutiveFailures = 0,
-dead = false,
-deadInARow = 0,
-probeLease = "",
-probesLeft = 1,
-stretches = {
-ids = {unpack(NEVER)},
-successes = {unpack(NO_COUNTS)},
-failures = {unpack(NO_COUNTS)}
-}
-}
-end
-local CLOSED = {kind = "closed"}
-local PROBE = {kind = "probe"}
-local PROBE_RECHECK_MS = 1000
-function ____exports.breakerAdmission(b, config, nowMs, probeEndsMs)
-if b.state == "closed" then
-return CLOSED
-end
-if b.state == "open" and b.openUntilMs > nowMs then
-return {kind = "wait", waitMs = b.openUntilMs - nowMs}
-end
-if b.probeLease == "" then
-return PROBE
-end
-local leaseLeftMs = math.max(1, (probeEndsMs or nowMs) - nowMs)
-return {
-kind = "wait",
-waitMs = math.min(
-leaseLeftMs,
-math.max(PROBE_RECHECK_MS, config.cooldownMs)
-)
-}
-end
-function ____exports.startProbe(b, leaseId)
-b.state = "half_open"
-b.probeLease = leaseId
-end
-function ____exports.isCurrent(b, leaseId, epoch)
-if b.epoch ~= epoch then
-return false
-end
-return b.state == "closed" or b.state == "half_open" and b.probeLease == leaseId
-end
-function ____exports.applyOutcome(b, config, leaseId, outcome, rateLimited, isPanic, nowMs, random)
-if b.state == "half_open" then
-return applyProbeOutcome(
-b,
-config,
-leaseId,
-outcome,
-rateLimited,
-isPanic,
-nowMs,
-random
-)
-end
-if outcome == "cancelled" or outcome == "dead" then
-return false
-end
-if outcome == "alive" then
-b.consecutiveFailures = 0
-return false
-end
-countSample(b, config, outcome == "success", nowMs)
-if outcome == "success" then
-b.consecutiveFailures = 0
-return false
-end
-b.consecutiveFailures = b.consecutiveFailures + 1
-if not shouldTrip(b, config, nowMs) then
-return false
-end
-____exports.trip(
-b,
-config,
-isPanic,
-nowMs,
-random
-)
-return true
-end
-function ____exports.forceOpen(b, nowMs, recheckMs)
-payBackTrips(b, nowMs)
-b.deadInARow = b.deadInARow + 1
-b.dead = true
-local waitMs = DEAD_BASE_MS
-do
-local n = 1
-while n < b.deadInARow and waitMs < DEAD_MAX_MS do
-waitMs = waitMs * 2
-n = n + 1
-end
-end
-enterOpen(
-b,
-nowMs + math.min(DEAD_MAX_MS, recheckMs or waitMs)
-)
-end
-return ____exports
-end,
-["domain.lineup"] = function(...) 
-local ____lualib = require("lualib_bundle")
-local __TS__ArrayFindIndex = ____lualib.__TS__ArrayFindIndex
-local ____exports = {}
-local tightestOf, areUsedAlike
-function tightestOf(standings)
-local tightest = {}
-for ____, ____value in ipairs(standings) do
-local source = ____value.source
-do
-local __continue11
-repeat
-if source.mostTokens == 0 then
-__continue11 = true
-break
-end
-local at = __TS__ArrayFindIndex(
-tightest,
-function(____, other) return areUsedAlike(source, other) end
-)
-if at < 0 then
-tightest[#tightest + 1] = source
-elseif source.mostTokens < tightest[at + 1].mostTokens then
-tightest[at + 1] = source
-end
-__continue11 = true
-until true
-if not __continue11 then
-break
-end
-end
-end
-return tightest
-end
-function areUsedAlike(a, b)
-return a.sizes == b.sizes and a.config.estTokens == b.config.estTokens and a.config.tpmCharge == b.config.tpmCharge
-end
-local NOT_FOUND = -1
-function ____exports.newLineup(____bindingPattern0, standings)
-local maxTokens
-local tag
-local candidates
-candidates = ____bindingPattern0.candidates
-tag = ____bindingPattern0.tag
-maxTokens = ____bindingPattern0.maxTokens
-local scores = {}
-do
-local n = 0
-while n < #standings do
-scores[#scores + 1] = NOT_FOUND
-n = n + 1
-end
-end
-return {
-candidates = candidates,
-standings = standings,
-tightest = tightestOf(standings),
-scores = scores,
-tag = tag,
-maxTokens = maxTokens,
-stale = nil
-}
-end
-function ____exports.replaceStanding(____bindingPattern0, at, standing)
-local scores
-local standings
-standings = ____bindingPattern0.standings
-scores = ____bindingPattern0.scores
-standings[at + 1] = standing
-scores[at + 1] = NOT_FOUND
-end
-function ____exports.scoreFor(lineup, ____bindingPattern0)
-local maxTokens
-local tag
-tag = ____bindingPattern0.tag
-maxTokens = ____bindingPattern0.maxTokens
-if lineup.tag == tag and lineup.maxTokens == maxTokens then
-return
+____loaded["domain.standing"] = {usualRefusal = usualRefusal, estimatedTokens = estimatedTokens, standingOf = standingOf, standingsOf = standingsOf, hasRoomNow = hasRoomNow}
 end
 do
-local at = 0
-while at < #lineup.scores do
-lineup.scores[at + 1] = NOT_FOUND
-at = at + 1
+local newBudgets, earn, payRetry, payHedge
+function newBudgets()
+return {retryTokens = 20, hedgeTokens = 1}
 end
+function earn(b)
+b.retryTokens = math.min(20, b.retryTokens + 0.1)
+b.hedgeTokens = math.min(20, b.hedgeTokens + 0.05)
 end
-lineup.tag = tag
-lineup.maxTokens = maxTokens
+function payRetry(b)
+b.retryTokens = math.max(0, b.retryTokens - 1)
 end
-return ____exports
-end,
-["domain.refusal"] = function(...) 
-local ____lualib = require("lualib_bundle")
-local __TS__ArrayIncludes = ____lualib.__TS__ArrayIncludes
-local __TS__ObjectAssign = ____lualib.__TS__ObjectAssign
-local __TS__NumberIsFinite = ____lualib.__TS__NumberIsFinite
-local ____exports = {}
-local isGate, askAgainMs, gateOf, refusalKind, describePassed, NONE_PASSED
-local ____tick_2Ejs = require("domain.tick")
-local GATE_NAMES = ____tick_2Ejs.GATE_NAMES
-function isGate(reason)
-return __TS__ArrayIncludes(GATE_NAMES, reason)
+function payHedge(b)
+b.hedgeTokens = b.hedgeTokens - 1
 end
-function askAgainMs(____bindingPattern0, prefetchMs)
-local reason
-local waitMs
-waitMs = ____bindingPattern0.waitMs
-reason = ____bindingPattern0.reason
-local isSlot = refusalKind(reason) ~= "breaker"
-return isSlot and waitMs > prefetchMs and waitMs - prefetchMs / 2 or waitMs
+____loaded["domain.scheduling.budgets"] = {earn = earn, newBudgets = newBudgets, payHedge = payHedge, payRetry = payRetry}
 end
-function gateOf(standing)
-local reason = standing and standing.reason or nil
-return reason ~= nil and isGate(reason) and ({gate = reason}) or ({})
-end
-function refusalKind(reason)
-if reason == "cooling" then
-return "cooldown"
-end
-return reason ~= nil and isGate(reason) and "gate" or "breaker"
-end
-function ____exports.passedOver(all, considered, chosen)
-local isWhole = considered == all
-local passed = nil
-for ____, standing in ipairs(all) do
 do
-local __continue15
-repeat
-if isWhole and standing.waitMs == 0 then
-__continue15 = true
-break
-end
-if standing == chosen then
-__continue15 = true
-break
-end
-local left = not isWhole and not __TS__ArrayIncludes(considered, standing)
-if standing.waitMs == 0 and not left then
-__continue15 = true
-break
-end
-if passed == nil then
-passed = {}
-end
-passed[#passed + 1] = describePassed(standing, left)
-__continue15 = true
-until true
-if not __continue15 then
-break
-end
-end
-end
-return passed or NONE_PASSED
-end
-function describePassed(____bindingPattern0, failedHere)
-local reason
-local waitMs
-local source
-source = ____bindingPattern0.source
-waitMs = ____bindingPattern0.waitMs
-reason = ____bindingPattern0.reason
-local ____source_2 = source
-local lastError = ____source_2.lastError
-return __TS__ObjectAssign(
-{
-source = source.config.name,
-reason = failedHere and waitMs == 0 and "failed_in_call" or (reason or "failed_in_call"),
-waitMs = __TS__NumberIsFinite(waitMs) and waitMs or 0
-},
-lastError == nil and ({}) or ({lastError = lastError})
+local medianOf, newGradient, gradientShare
+local ____from = ____loaded["lualib_bundle"]
+local __TS__ArraySetLength = ____from.__TS__ArraySetLength
+local __TS__ArraySort = ____from.__TS__ArraySort
+function medianOf(values)
+local sorted = __TS__ArraySort(
+{unpack(values)},
+function(____, a, b) return a - b end
 )
+local middle = math.floor(#sorted / 2)
+return #sorted % 2 == 1 and sorted[middle + 1] or (sorted[middle] + sorted[middle + 1]) / 2
 end
-function ____exports.endsAnyTime(reason)
-return reason == "concurrency" or reason == "global_concurrency" or reason == "half_open"
+function newGradient()
+return {samples = {}, baseMs = 0, baseAtMs = 0}
 end
-NONE_PASSED = {}
-function ____exports.refuse(want, all, standings, prefetchMs)
-local nearest = nil
-for ____, standing in ipairs(standings) do
-if nearest == nil or standing.waitMs < nearest.waitMs then
-nearest = standing
-end
-end
-local passed = ____exports.passedOver(all, standings, nil)
-if nearest == nil or nearest.waitMs == math.huge then
-return __TS__ObjectAssign(
-{leaseId = want.leaseId, kind = "never", waitHintMs = 0, passedOver = passed},
-gateOf(nearest)
-)
-end
-return __TS__ObjectAssign(
-{
-leaseId = want.leaseId,
-kind = refusalKind(nearest.reason),
-waitHintMs = askAgainMs(nearest, prefetchMs),
-passedOver = passed
-},
-gateOf(nearest)
-)
-end
-function ____exports.refuseFor(kind, want, waitHintMs, standings)
-return {
-leaseId = want.leaseId,
-kind = kind,
-waitHintMs = waitHintMs,
-passedOver = ____exports.passedOver(standings, standings, nil)
-}
-end
-return ____exports
-end,
-["domain.tick"] = function(...) 
-local ____exports = {}
-____exports.GATE_NAMES = {
-"global_concurrency",
-"concurrency",
-"global_rpm",
-"rpm",
-"global_tpm",
-"tpm"
-}
-return ____exports
-end,
-["domain.scheduling.token-learning"] = function(...) 
-local ____lualib = require("lualib_bundle")
-local Map = ____lualib.Map
-local __TS__New = ____lualib.__TS__New
-local __TS__Iterator = ____lualib.__TS__Iterator
-local __TS__NumberIsFinite = ____lualib.__TS__NumberIsFinite
-local ____exports = {}
-local ALPHA = 0.05
-local LEAST_SAMPLES = 20
-____exports.MOST_TOKEN_RECORDS = 4096
-function ____exports.newTokenBook()
-local records = __TS__New(Map)
-return {
-get = function(____, tag) return records:get(tag) end,
-add = function(self, tag, record)
-if records.size >= ____exports.MOST_TOKEN_RECORDS then
-for ____, oldest in __TS__Iterator(records:keys()) do
-if records:delete(oldest) then
-break
-end
-end
-end
-records:set(tag, record)
-end
-}
-end
-function ____exports.learnedTokens(book, tag, promptTokens, maxTokens)
-local known = book:get(tag)
-if known == nil or known.samples < LEAST_SAMPLES then
+function gradientShare(g, tpotMs, nowMs)
+local ____g_samples_0 = g.samples
+____g_samples_0[#____g_samples_0 + 1] = tpotMs
+if #g.samples < 12 then
 return nil
 end
-return math.max(
-1,
-math.ceil(promptTokens * known.inRatio + math.min(maxTokens or math.huge, known.outTokens))
+local currentMs = medianOf(g.samples)
+__TS__ArraySetLength(g.samples, 0)
+if g.baseMs == 0 then
+g.baseMs = currentMs
+end
+local minutes = math.max(0, nowMs - g.baseAtMs) / 60000
+g.baseMs = math.min(g.baseMs * (1 + 0.01 * (g.baseAtMs == 0 and 0 or minutes)), currentMs)
+g.baseAtMs = nowMs
+local boundMs = 2 * (5 > g.baseMs and 5 or g.baseMs)
+local ____temp_1
+if currentMs <= boundMs then
+____temp_1 = nil
+else
+____temp_1 = math.max(0.5, boundMs / currentMs)
+end
+return ____temp_1
+end
+____loaded["domain.scheduling.gradient"] = {gradientShare = gradientShare, newGradient = newGradient}
+end
+do
+local growWindow, learnSize, hearLimits, learnFirstToken, learnFrom
+local ____from = ____loaded["domain.gates.gate"]
+local gateRules = ____from.gateRules
+local ____from = ____loaded["domain.scheduling.budgets"]
+local earn = ____from.earn
+local ____from = ____loaded["domain.scheduling.goodput"]
+local noteAnswer = ____from.noteAnswer
+local ____from = ____loaded["domain.scheduling.gradient"]
+local gradientShare = ____from.gradientShare
+local ____from = ____loaded["domain.scheduling.health"]
+local noteFailure = ____from.noteFailure
+local noteFirstToken = ____from.noteFirstToken
+local noteSuccess = ____from.noteSuccess
+local ____from = ____loaded["domain.scheduling.in-force"]
+local windowInForce = ____from.windowInForce
+local ____from = ____loaded["domain.scheduling.pacer"]
+local cutEarly = ____from.cutEarly
+local cutWindowTo = ____from.cutWindowTo
+local growStartWindow = ____from.growStartWindow
+local learnLimits = ____from.learnLimits
+local limitsInForce = ____from.limitsInForce
+local ____from = ____loaded["domain.scheduling.token-learning"]
+local learnTokens = ____from.learnTokens
+function learnFirstToken(state, ____bindingPattern0, ttftMs)
+local health
+health = ____bindingPattern0.health
+if health.ttftMs == 0 then
+state.pool = nil
+end
+noteFirstToken(health, ttftMs)
+end
+function growWindow(state, source, lease, s, nowMs)
+local ____source_0 = source
+local pacer = ____source_0.pacer
+local gradient = ____source_0.gradient
+local config = ____source_0.config
+if config.maxConcurrency > 0 then
+return
+end
+local inflight = state.leases:inflightOf(config.name) + 1
+growStartWindow(pacer, config, inflight)
+if s.tpotMs == nil or s.tpotMs <= 0 then
+return
+end
+local share = gradientShare(gradient, s.tpotMs, nowMs)
+if share == nil or (pacer.window.wMax ~= 0 and lease.startedAtMs <= pacer.window.cutAtMs) then
+return
+end
+cutWindowTo(
+pacer,
+math.min(
+windowInForce(state, source, nowMs),
+inflight
+) * share / 0.85,
+nowMs,
+s.durationMs
 )
 end
-function ____exports.learnedOutTokens(book, tag)
-local known = book:get(tag)
-local ____temp_0
-if known == nil or known.samples < LEAST_SAMPLES then
-____temp_0 = nil
-else
-____temp_0 = known.outTokens
-end
-return ____temp_0
-end
-function ____exports.learnTokens(book, tag, estimatedIn, actualIn, actualOut)
-local ratio = actualIn / math.max(1, estimatedIn)
-if not __TS__NumberIsFinite(ratio) or not __TS__NumberIsFinite(actualOut) or ratio < 0 or actualOut < 0 then
+function learnSize(state, source, lease, ____bindingPattern0)
+local outTokens
+local inTokens
+inTokens = ____bindingPattern0.inTokens
+outTokens = ____bindingPattern0.outTokens
+if not state.scheduling.learnTokens or lease.promptTokens == nil then
 return
 end
-local known = book:get(tag)
-if known == nil then
-book:add(tag, {
-samples = 1,
-inRatio = ratio,
-outTokens = actualOut,
-inDeviation = 0,
-outDeviation = 0
-})
+if inTokens == nil or outTokens == nil then
 return
 end
-local alpha = math.max(ALPHA, 1 / (known.samples + 1))
-known.samples = known.samples + 1
-known.inDeviation = known.inDeviation + alpha * (math.abs(ratio - known.inRatio) - known.inDeviation)
-known.outDeviation = known.outDeviation + alpha * (math.abs(actualOut - known.outTokens) - known.outDeviation)
-known.inRatio = known.inRatio + alpha * (ratio - known.inRatio)
-known.outTokens = known.outTokens + alpha * (actualOut - known.outTokens)
+learnTokens(
+source.sizes.book,
+lease.tag,
+lease.promptTokens,
+inTokens,
+outTokens
+)
 end
-return ____exports
-end,
-["domain.settlement"] = function(...) 
-local ____lualib = require("lualib_bundle")
-local __TS__ObjectAssign = ____lualib.__TS__ObjectAssign
-local ____exports = {}
-local settleBooks, teach, APPLIED
-local ____breaker_2Ejs = require("domain.breaker")
-local forceOpen = ____breaker_2Ejs.forceOpen
-local handBackProbe = ____breaker_2Ejs.handBackProbe
-local isCurrent = ____breaker_2Ejs.isCurrent
-local ____gate_2Ejs = require("domain.gates.gate")
-local settleGates = ____gate_2Ejs.settleGates
-local ____evidence_2Dflow_2Ejs = require("domain.scheduling.evidence-flow")
-local applyAttempt = ____evidence_2Dflow_2Ejs.applyAttempt
-local coolAfter = ____evidence_2Dflow_2Ejs.coolAfter
-local hearFirstToken = ____evidence_2Dflow_2Ejs.hearFirstToken
-local hearOverdue = ____evidence_2Dflow_2Ejs.hearOverdue
-local ____learning_2Ejs = require("domain.scheduling.learning")
-local learnFrom = ____learning_2Ejs.learnFrom
+function hearLimits(state, source, lease, s, nowMs)
+if not state.scheduling.headers or s.limits == nil then
+return
+end
+local ____source_1 = source
+local pacer = ____source_1.pacer
+local config = ____source_1.config
+if learnLimits(pacer, s.limits) then
+source.rules = gateRules(limitsInForce(pacer, config))
+end
+if state.scheduling.pacer then
+cutEarly(
+pacer,
+config,
+s.limits,
+lease,
+nowMs
+)
+end
+end
+function learnFrom(state, source, lease, s, nowMs)
+if s.limits ~= nil then
+hearLimits(
+state,
+source,
+lease,
+s,
+nowMs
+)
+end
+if s.outcome == "failure" then
+noteFailure(source.health, s.durationMs, nowMs)
+return
+end
+if s.outcome ~= "success" then
+return
+end
+if lease.ttftMs == 0 and s.ttftMs ~= nil then
+learnFirstToken(state, source, s.ttftMs)
+end
+noteSuccess(source.health, s.durationMs, s.tpotMs, nowMs)
+earn(state.budgets)
+noteAnswer(source.pacer.goodput, nowMs)
+source.pacer.attemptMs = source.health.durationMs
+if state.scheduling.pacer then
+growWindow(
+state,
+source,
+lease,
+s,
+nowMs
+)
+end
+learnSize(state, source, lease, s)
+end
+____loaded["domain.scheduling.learning"] = {learnFirstToken = learnFirstToken, learnFrom = learnFrom}
+end
+do
+local relieve, evidenceOf, isSlow, isOnlyOneLeft, noteChange, coolAfter, applyAttempt, hearOverdue, hearFirstToken
+local ____from = ____loaded["lualib_bundle"]
+local __TS__StringIncludes = ____from.__TS__StringIncludes
+local ____from = ____loaded["domain.breaker"]
+local applyOutcome = ____from.applyOutcome
+local passProbe = ____from.passProbe
+local trip = ____from.trip
+local ____from = ____loaded["domain.cooldown"]
+local coolDown = ____from.coolDown
+local endCooldown = ____from.endCooldown
+local ____from = ____loaded["domain.scheduling.evidence"]
+local addEvidence = ____from.addEvidence
+local restartEvidence = ____from.restartEvidence
+local ____from = ____loaded["domain.scheduling.goodput"]
+local noteRefused = ____from.noteRefused
+local ____from = ____loaded["domain.scheduling.learning"]
+local learnFirstToken = ____from.learnFirstToken
+local ____from = ____loaded["domain.scheduling.pacer"]
+local cutFor = ____from.cutFor
+local cutForHang = ____from.cutForHang
+local emptyBurst = ____from.emptyBurst
+local ____from = ____loaded["domain.scheduling.pool"]
+local poolOf = ____from.poolOf
+function relieve(state, ____bindingPattern0, lease, nowMs)
+local health
+local config
+local pacer
+pacer = ____bindingPattern0.pacer
+config = ____bindingPattern0.config
+health = ____bindingPattern0.health
+if not state.scheduling.pacer or config.maxConcurrency > 0 then
+return
+end
+if pacer.window.wMax ~= 0 and health.lastSuccessMs < pacer.window.cutAtMs then
+return
+end
+cutForHang(
+pacer,
+config,
+lease,
+health.durationMs,
+nowMs
+)
+end
+function evidenceOf(source, lease, s)
+if s.outcome == "failure" then
+if lease.overdue == "told" then
+return nil
+end
+local ____opt_1 = s.lastError
+if ____opt_1 ~= nil then
+local ____opt_2 = s.lastError
+____opt_1 = __TS__StringIncludes(____opt_2 and ____opt_2.code, "timeout")
+end
+return ____opt_1 == true and "hang" or "failure"
+end
+if s.outcome ~= "success" or lease.overdue == "reversed" then
+return nil
+end
+if lease.overdue == "told" then
+return "double_success"
+end
+return isSlow(source, s) and "slow_success" or "success"
+end
+function isSlow(____bindingPattern0, s)
+local health
+health = ____bindingPattern0.health
+if health.ttftMs == 0 or health.tpotMs == 0 or s.outTokens == nil then
+return false
+end
+local usualMs = health.ttftMs + s.outTokens * health.tpotMs
+return s.durationMs > math.max(1000, 4 * usualMs)
+end
+function isOnlyOneLeft(state, source)
+if state.sources.size == 1 then
+return false
+end
+local ____list = state.sourceList
+for ____at = 1, #____list do
+local other = ____list[____at]
+if other ~= source and other.breaker.state == "closed" then
+return false
+end
+end
+return true
+end
+function noteChange(state, source, nowMs)
+local ____source_5 = source
+local breaker = ____source_5.breaker
+local evidence = ____source_5.evidence
+state.pool = nil
+if breaker.state == "open" then
+local hung = state.scheduling.evidence and (evidence.hangs * 2 > evidence.fails)
+breaker.probesLeft = hung and math.max(
+1,
+(breaker.trips < 3 and breaker.trips or 3)
+) or 1
+elseif breaker.state == "closed" then
+restartEvidence(evidence, state.scheduling.ramp, nowMs)
+if state.scheduling.ramp then
+source.reclosedAtMs = nowMs
+end
+end
+end
+function coolAfter(state, ____bindingPattern0, lease, s, nowMs, random)
+local config
+local pacer
+local cooldown
+cooldown = ____bindingPattern0.cooldown
+pacer = ____bindingPattern0.pacer
+config = ____bindingPattern0.config
+if s.outcome == "success" then
+endCooldown(cooldown)
+end
+if s.rateLimited == nil then
+return false
+end
+local isNews = cooldown.limitedInARow == 0 or (cooldown.limitedInARow > 0 and lease.startedAtMs <= cooldown.limitedAtMs)
+coolDown(
+cooldown,
+nowMs,
+lease.startedAtMs,
+s.retryAfterMs,
+random
+)
+noteRefused(pacer.goodput)
+if not state.scheduling.pacer then
+return true
+end
+if isNews then
+cutFor(
+pacer,
+config,
+s.rateLimited,
+lease,
+nowMs
+)
+end
+emptyBurst(pacer, config, cooldown.coolUntilMs, nowMs)
+return true
+end
+function applyAttempt(state, source, lease, s, nowMs, random)
+local ____source_0 = source
+local breaker = ____source_0.breaker
+local isPanic = state.scheduling.evidence and isOnlyOneLeft(state, source)
+local isRateLimited = s.rateLimited ~= nil
+local wasClosed = breaker.state == "closed"
+local changed = applyOutcome(
+breaker,
+state.breaker,
+s.leaseId,
+s.outcome,
+isRateLimited,
+isPanic,
+nowMs,
+random
+)
+local kind = evidenceOf(source, lease, s)
+if kind == "hang" then
+relieve(state, source, lease, nowMs)
+end
+if state.scheduling.evidence and kind ~= nil then
+local isBroken = addEvidence(
+source.evidence,
+kind,
+poolOf(state, nowMs).failShare,
+nowMs
+)
+if isBroken and wasClosed and not changed then
+trip(
+breaker,
+state.breaker,
+isPanic,
+nowMs,
+random
+)
+changed = true
+end
+end
+if changed then
+noteChange(state, source, nowMs)
+end
+return changed
+end
+function hearOverdue(state, source, lease, nowMs, random)
+lease.overdue = "told"
+relieve(state, source, lease, nowMs)
+if lease.grant.probe or not state.scheduling.evidence then
+return false
+end
+if not addEvidence(
+source.evidence,
+"hang",
+poolOf(state, nowMs).failShare,
+nowMs
+) then
+return false
+end
+trip(
+source.breaker,
+state.breaker,
+isOnlyOneLeft(state, source),
+nowMs,
+random
+)
+noteChange(state, source, nowMs)
+return true
+end
+function hearFirstToken(state, source, lease, v, isCurrent, nowMs)
+if v.ttftMs ~= nil then
+lease.ttftMs = v.ttftMs
+learnFirstToken(state, source, v.ttftMs)
+end
+local isReversal = lease.overdue == "told"
+if isReversal then
+lease.overdue = "reversed"
+end
+if not isCurrent then
+return false
+end
+if source.breaker.state ~= "half_open" then
+if isReversal and state.scheduling.evidence then
+addEvidence(
+source.evidence,
+"double_success",
+poolOf(state, nowMs).failShare,
+nowMs
+)
+end
+return false
+end
+if not passProbe(source.breaker, v.leaseId, nowMs) then
+return false
+end
+noteChange(state, source, nowMs)
+return true
+end
+____loaded["domain.scheduling.evidence-flow"] = {applyAttempt = applyAttempt, coolAfter = coolAfter, hearFirstToken = hearFirstToken, hearOverdue = hearOverdue}
+end
+do
+local settleBooks, teach, APPLIED, settle, hear, reclaimExpired
+local ____from = ____loaded["lualib_bundle"]
+local __TS__ObjectAssign = ____from.__TS__ObjectAssign
+local ____from = ____loaded["domain.breaker"]
+local forceOpen = ____from.forceOpen
+local handBackProbe = ____from.handBackProbe
+local isCurrent = ____from.isCurrent
+local ____from = ____loaded["domain.gates.gate"]
+local settleGates = ____from.settleGates
+local ____from = ____loaded["domain.scheduling.evidence-flow"]
+local applyAttempt = ____from.applyAttempt
+local coolAfter = ____from.coolAfter
+local hearFirstToken = ____from.hearFirstToken
+local hearOverdue = ____from.hearOverdue
+local ____from = ____loaded["domain.scheduling.learning"]
+local learnFrom = ____from.learnFrom
 function settleBooks(state, source, lease, s, clock)
 local ____lease_grant_2 = lease.grant
 local leaseId = ____lease_grant_2.leaseId
@@ -3058,7 +3447,7 @@ cooling = false
 }
 local RELEASED = __TS__ObjectAssign({}, NO_EFFECT, {released = true})
 APPLIED = __TS__ObjectAssign({}, RELEASED, {applied = true})
-function ____exports.settle(state, s, clock, random)
+function settle(state, s, clock, random)
 local lease = state.leases:remove(s.leaseId)
 if lease == nil then
 return NO_EFFECT
@@ -3106,7 +3495,7 @@ nowMs,
 random
 )
 end
-function ____exports.hear(state, v, clock, random)
+function hear(state, v, clock, random)
 local lease = state.leases:get(v.leaseId)
 if lease == nil then
 return NO_EFFECT
@@ -3139,7 +3528,7 @@ nowMs
 )
 return __TS__ObjectAssign({}, NO_EFFECT, {applied = isCurrentVerdict, stateChanged = stateChanged})
 end
-function ____exports.reclaimExpired(state, clock)
+function reclaimExpired(state, clock)
 local count = 0
 state.leases:expire(
 clock.nowMs,
@@ -3156,661 +3545,986 @@ end
 )
 return count
 end
-return ____exports
-end,
-["domain.scheduling.evidence-flow"] = function(...) 
-local ____lualib = require("lualib_bundle")
-local __TS__StringIncludes = ____lualib.__TS__StringIncludes
-local __TS__Iterator = ____lualib.__TS__Iterator
-local ____exports = {}
-local relieve, evidenceOf, isSlow, isOnlyOneLeft, noteChange, SLOW_FACTOR, LEAST_SLOW_MS, MOST_PROBES
-local ____breaker_2Ejs = require("domain.breaker")
-local applyOutcome = ____breaker_2Ejs.applyOutcome
-local passProbe = ____breaker_2Ejs.passProbe
-local trip = ____breaker_2Ejs.trip
-local ____cooldown_2Ejs = require("domain.cooldown")
-local coolDown = ____cooldown_2Ejs.coolDown
-local endCooldown = ____cooldown_2Ejs.endCooldown
-local isOfLastWave = ____cooldown_2Ejs.isOfLastWave
-local ____evidence_2Ejs = require("domain.scheduling.evidence")
-local addEvidence = ____evidence_2Ejs.addEvidence
-local isMostlyHanging = ____evidence_2Ejs.isMostlyHanging
-local restartEvidence = ____evidence_2Ejs.restartEvidence
-local ____goodput_2Ejs = require("domain.scheduling.goodput")
-local noteRefused = ____goodput_2Ejs.noteRefused
-local ____learning_2Ejs = require("domain.scheduling.learning")
-local learnFirstToken = ____learning_2Ejs.learnFirstToken
-local ____pacer_2Ejs = require("domain.scheduling.pacer")
-local cutFor = ____pacer_2Ejs.cutFor
-local cutForHang = ____pacer_2Ejs.cutForHang
-local emptyBurst = ____pacer_2Ejs.emptyBurst
-local ____pool_2Ejs = require("domain.scheduling.pool")
-local poolOf = ____pool_2Ejs.poolOf
-function relieve(state, ____bindingPattern0, lease, nowMs)
-local health
-local config
-local pacer
-pacer = ____bindingPattern0.pacer
-config = ____bindingPattern0.config
-health = ____bindingPattern0.health
-if not state.scheduling.pacer or config.maxConcurrency > 0 then
+____loaded["domain.settlement"] = {hear = hear, reclaimExpired = reclaimExpired, settle = settle}
+end
+do
+local leaseEndMs
+function leaseEndMs(nowMs, leaseTtlMs)
+return math.ceil(nowMs + leaseTtlMs)
+end
+____loaded["domain.leases"] = {leaseEndMs = leaseEndMs}
+end
+do
+local forgetFactsOf, newSourceRecord, newScopeState, keepFacts, forgetFacts
+local ____from = ____loaded["lualib_bundle"]
+local Map = ____from.Map
+local __TS__New = ____from.__TS__New
+local ____from = ____loaded["domain.breaker"]
+local closedBreaker = ____from.closedBreaker
+local ____from = ____loaded["domain.cooldown"]
+local noCooldown = ____from.noCooldown
+local ____from = ____loaded["domain.gates.gate"]
+local emptyGateRecord = ____from.emptyGateRecord
+local gateRules = ____from.gateRules
+local ____from = ____loaded["domain.scheduling.budgets"]
+local newBudgets = ____from.newBudgets
+local ____from = ____loaded["domain.scheduling.evidence"]
+local noEvidence = ____from.noEvidence
+local ____from = ____loaded["domain.scheduling.gradient"]
+local newGradient = ____from.newGradient
+local ____from = ____loaded["domain.scheduling.health"]
+local newHealth = ____from.newHealth
+local ____from = ____loaded["domain.scheduling.pacer"]
+local limitsInForce = ____from.limitsInForce
+local lowerLimit = ____from.lowerLimit
+local newPacer = ____from.newPacer
+local ____from = ____loaded["domain.scheduling.token-learning"]
+local newTokenBook = ____from.newTokenBook
+function forgetFactsOf(source)
+source.facts = nil
+source.standing = nil
+source.score = nil
+end
+function newSourceRecord(nowMs)
+return {
+gates = emptyGateRecord(),
+breaker = closedBreaker(nowMs),
+cooldown = noCooldown(),
+pacer = newPacer(),
+gradient = newGradient(),
+evidence = noEvidence(),
+health = newHealth(),
+reclosedAtMs = -1e999,
+turns = 0,
+lastGrant = 0,
+lastError = nil
+}
+end
+function newScopeState(setup, nowMs, leases, bookOf, recordOf)
+if bookOf == nil then
+bookOf = newTokenBook
+end
+if recordOf == nil then
+recordOf = function() return newSourceRecord(nowMs) end
+end
+local sources = __TS__New(Map)
+local sourceList = {}
+local models = __TS__New(Map)
+local ____list = setup.sources
+for ____at = 1, #____list do
+local config = ____list[____at]
+local name = config.name
+local model = config.model
+local sizes = models:get(model)
+if sizes == nil then
+sizes = {
+book = bookOf(model),
+want = nil,
+tokens = 0
+}
+models:set(model, sizes)
+end
+local record = recordOf(name)
+local ____config_2 = config
+local ____gateRules_result_3 = gateRules(limitsInForce(record.pacer, config))
+local ____record_gates_4 = record.gates
+local ____record_breaker_5 = record.breaker
+local ____record_cooldown_6 = record.cooldown
+local ____record_pacer_7 = record.pacer
+local ____record_gradient_8 = record.gradient
+local ____record_evidence_9 = record.evidence
+local ____record_health_10 = record.health
+local ____sizes_11 = sizes
+local ____lowerLimit_result_12 = lowerLimit(config.tpm, setup.global.tpm)
+local ____record_reclosedAtMs_13 = record.reclosedAtMs
+local ____opt_0 = setup.priceFactors
+local source = {
+config = ____config_2,
+rules = ____gateRules_result_3,
+gates = ____record_gates_4,
+breaker = ____record_breaker_5,
+cooldown = ____record_cooldown_6,
+pacer = ____record_pacer_7,
+gradient = ____record_gradient_8,
+evidence = ____record_evidence_9,
+health = ____record_health_10,
+sizes = ____sizes_11,
+mostTokens = ____lowerLimit_result_12,
+reclosedAtMs = ____record_reclosedAtMs_13,
+priceFactor = ____opt_0 and ____opt_0[name] or 1,
+turns = record.turns,
+lastGrant = record.lastGrant,
+lastError = record.lastError,
+facts = nil,
+standing = nil,
+score = nil
+}
+sources:set(name, source)
+sourceList[#sourceList + 1] = source
+end
+return {
+sources = sources,
+sourceList = sourceList,
+globalRules = gateRules(setup.global),
+globalGates = emptyGateRecord(),
+leases = leases,
+breaker = setup.breaker,
+selector = setup.selector,
+scheduling = setup.scheduling,
+budgets = newBudgets(),
+retriesInFlight = 0,
+workers = __TS__New(Map),
+meanTokens = 0,
+meanPromptTokens = 0,
+grantsOfUpperClass = 0,
+pool = nil,
+leaseTtlMs = setup.leaseTtlMs,
+turnFloor = 0,
+grantCount = 0,
+keepsFacts = false,
+lineup = nil,
+lastProgressMs = -1e999
+}
+end
+function keepFacts(state)
+state.keepsFacts = true
+state.lineup = nil
+local ____list = state.sourceList
+for ____at = 1, #____list do
+local source = ____list[____at]
+forgetFactsOf(source)
+source.sizes.want = nil
+end
+end
+function forgetFacts(state, source)
+local ____state_14 = state
+local lineup = ____state_14.lineup
+local ____state_globalRules_limits_15 = state.globalRules.limits
+local maxConcurrency = ____state_globalRules_limits_15.maxConcurrency
+local rpm = ____state_globalRules_limits_15.rpm
+local tpm = ____state_globalRules_limits_15.tpm
+forgetFactsOf(source)
+if maxConcurrency == 0 and rpm == 0 and tpm == 0 then
+if lineup == nil then
 return
 end
-if pacer.window.wMax ~= 0 and health.lastSuccessMs < pacer.window.cutAtMs then
+if lineup.stale == nil then
+lineup.stale = source
+elseif lineup.stale ~= source then
+state.lineup = nil
+end
 return
 end
-cutForHang(
-pacer,
-config,
-lease,
-health.durationMs,
+state.lineup = nil
+local ____list = state.sourceList
+for ____at = 1, #____list do
+local other = ____list[____at]
+other.facts = nil
+other.standing = nil
+end
+end
+____loaded["domain.scope-state"] = {forgetFacts = forgetFacts, keepFacts = keepFacts, newScopeState = newScopeState, newSourceRecord = newSourceRecord}
+end
+do
+local attemptTimeMs, successTimeMs
+function attemptTimeMs(h, pool, outTokens)
+local poolTtftMs = pool.ttftMs > 0 and pool.ttftMs or 1000
+local ttftMs = h.ttftMs > 0 and h.ttftMs or poolTtftMs
+local tpotMs = h.tpotMs > 0 and h.tpotMs or pool.tpotMs
+return ttftMs + (outTokens or 256) * tpotMs
+end
+function successTimeMs(h, good, timeMs, waitMs)
+return timeMs + (1 - good) / good * (timeMs > h.failMs and timeMs or h.failMs) + waitMs
+end
+____loaded["domain.scheduling.expected-time"] = {attemptTimeMs = attemptTimeMs, successTimeMs = successTimeMs}
+end
+do
+local isPlain, chooseFromLineup, isBetter, scoreOf, demotionOf, steadyScore, steadyScoreNow, expectedMs, withoutFailedHere, choose, usualMs, noteTurn
+local ____from = ____loaded["lualib_bundle"]
+local __TS__ArrayIncludes = ____from.__TS__ArrayIncludes
+local __TS__ArrayFilter = ____from.__TS__ArrayFilter
+local __TS__ArraySome = ____from.__TS__ArraySome
+local ____from = ____loaded["domain.lineup"]
+local scoreFor = ____from.scoreFor
+local ____from = ____loaded["domain.random"]
+local jittered = ____from.jittered
+local presentState = ____from.presentState
+local ____from = ____loaded["domain.scheduling.expected-time"]
+local attemptTimeMs = ____from.attemptTimeMs
+local successTimeMs = ____from.successTimeMs
+local ____from = ____loaded["domain.scheduling.health"]
+local successShare = ____from.successShare
+local ____from = ____loaded["domain.scheduling.in-force"]
+local windowInForce = ____from.windowInForce
+local ____from = ____loaded["domain.scheduling.pool"]
+local poolOf = ____from.poolOf
+local ____from = ____loaded["domain.scheduling.token-learning"]
+local learnedOutTokens = ____from.learnedOutTokens
+function isPlain(____bindingPattern0, ____bindingPattern1)
+local selector
+selector = ____bindingPattern0.selector
+local limitedHere
+local affinity
+local ordered
+ordered = ____bindingPattern1.ordered
+affinity = ____bindingPattern1.affinity
+limitedHere = ____bindingPattern1.limitedHere
+return selector == "health_aware" and ordered ~= true and affinity == nil and #limitedHere == 0
+end
+function chooseFromLineup(state, lineup, want, nowMs, random)
+local ____lineup_3 = lineup
+local standings = ____lineup_3.standings
+local scores = ____lineup_3.scores
+scoreFor(lineup, want)
+local best = nil
+local bestRank = 1e999
+local bestScore = 0
+local at = -1
+local drawn = presentState(random)
+local ____list = standings
+for ____at = 1, #____list do
+local standing = ____list[____at]
+at = at + 1
+local rank = standing.rank
+if standing.startable and rank <= bestRank then
+local steady = scores[at + 1]
+if steady < 0 then
+steady = steadyScore(
+state,
+standing.source,
+standing.waitMs,
+want,
 nowMs
 )
+scores[at + 1] = steady
 end
-function evidenceOf(source, lease, s)
-if s.outcome == "failure" then
-if lease.overdue == "told" then
-return nil
-end
-local ____opt_1 = s.lastError
-if ____opt_1 ~= nil then
-local ____opt_2 = s.lastError
-____opt_1 = __TS__StringIncludes(____opt_2 and ____opt_2.code, "timeout")
-end
-return ____opt_1 == true and "hang" or "failure"
-end
-if s.outcome ~= "success" or lease.overdue == "reversed" then
-return nil
-end
-if lease.overdue == "told" then
-return "double_success"
-end
-return isSlow(source, s) and "slow_success" or "success"
-end
-function isSlow(____bindingPattern0, s)
-local health
-health = ____bindingPattern0.health
-if health.ttftMs == 0 or health.tpotMs == 0 or s.outTokens == nil then
-return false
-end
-local usualMs = health.ttftMs + s.outTokens * health.tpotMs
-return s.durationMs > math.max(LEAST_SLOW_MS, SLOW_FACTOR * usualMs)
-end
-function isOnlyOneLeft(state, source)
-if state.sources.size == 1 then
-return false
-end
-for ____, other in __TS__Iterator(state.sources:values()) do
-if other ~= source and other.breaker.state == "closed" then
-return false
+drawn = (drawn * 16807 % 2147483647)
+local score = (steady * (1 - 0.02 + 2 * 0.02 * (drawn / 2147483647)))
+if best == nil or rank < bestRank or score < bestScore or score == bestScore and isBetter(standing, score, best, bestScore) then
+best = standing
+bestRank = rank
+bestScore = score
 end
 end
-return true
 end
-function noteChange(state, source, nowMs)
+random.state = drawn
+return best
+end
+function isBetter(a, scoreA, b, scoreB)
+if scoreA ~= scoreB then
+return scoreA < scoreB
+end
+return a.source.lastGrant < b.source.lastGrant
+end
+function scoreOf(state, standing, want, nowMs, random)
+local ____standing_4 = standing
+local source = ____standing_4.source
+local demotion = demotionOf(source, want)
+if state.selector == "health_aware" then
+return jittered(
+steadyScore(
+state,
+source,
+standing.waitMs,
+want,
+nowMs
+) * demotion,
+0.02,
+random
+)
+end
 local ____source_5 = source
-local breaker = ____source_5.breaker
-local evidence = ____source_5.evidence
-state.pool = nil
-if breaker.state == "open" then
-local hung = state.scheduling.evidence and isMostlyHanging(evidence)
-breaker.probesLeft = hung and math.max(
+local config = ____source_5.config
+if state.selector == "round_robin" then
+return (state.turnFloor > source.turns and state.turnFloor or source.turns) * demotion
+end
+local busy = state.leases:inflightOf(config.name)
+local capacity = config.maxConcurrency > 0 and config.maxConcurrency or 32
+return (busy + 1) / (capacity * config.weight) * demotion
+end
+function demotionOf(source, ____bindingPattern0)
+local limitedHere
+limitedHere = ____bindingPattern0.limitedHere
+return #limitedHere > 0 and __TS__ArrayIncludes(limitedHere, source.config.name) and 4 or 1
+end
+function steadyScore(state, source, waitMs, want, nowMs)
+if not state.keepsFacts then
+return steadyScoreNow(
+state,
+source,
+waitMs,
+want,
+nowMs
+)
+end
+local kept = source.score
+if kept ~= nil and kept.waitMs == waitMs and kept.maxTokens == want.maxTokens and kept.tag == want.tag then
+return kept.value
+end
+local value = steadyScoreNow(
+state,
+source,
+waitMs,
+want,
+nowMs
+)
+source.score = {tag = want.tag, maxTokens = want.maxTokens, waitMs = waitMs, value = value}
+return value
+end
+function steadyScoreNow(state, source, waitMs, want, nowMs)
+local ____source_6 = source
+local config = ____source_6.config
+local health = ____source_6.health
+local window = windowInForce(state, source, nowMs)
+local capacity = window == 1e999 and 32 or window
+local used = math.min(
 1,
-math.min(MOST_PROBES, breaker.trips)
-) or 1
-elseif breaker.state == "closed" then
-restartEvidence(evidence, state.scheduling.ramp, nowMs)
-if state.scheduling.ramp then
-source.reclosedAtMs = nowMs
-end
-end
-end
-SLOW_FACTOR = 4
-LEAST_SLOW_MS = 1000
-MOST_PROBES = 3
-function ____exports.coolAfter(state, ____bindingPattern0, lease, s, nowMs, random)
-local config
-local pacer
-local cooldown
-cooldown = ____bindingPattern0.cooldown
-pacer = ____bindingPattern0.pacer
-config = ____bindingPattern0.config
-if s.outcome == "success" then
-endCooldown(cooldown)
-end
-if s.rateLimited == nil then
-return false
-end
-local isNews = cooldown.limitedInARow == 0 or isOfLastWave(cooldown, lease.startedAtMs)
-coolDown(
-cooldown,
-nowMs,
-lease.startedAtMs,
-s.retryAfterMs,
-random
+(state.leases:inflightOf(config.name) + 1) / (capacity * config.weight)
 )
-noteRefused(pacer.goodput)
-if not state.scheduling.pacer then
-return true
-end
-if isNews then
-cutFor(
-pacer,
-config,
-s.rateLimited,
-lease,
-nowMs
+local timeMs = expectedMs(state, source, want, nowMs)
+local successMs = successTimeMs(
+health,
+successShare(health, nowMs),
+timeMs,
+waitMs
 )
+return successMs / (1 - 0.5 * used) * source.priceFactor
 end
-emptyBurst(pacer, config, cooldown.coolUntilMs, nowMs)
-return true
+function expectedMs(state, source, want, nowMs)
+local learned = learnedOutTokens(source.sizes.book, want.tag or "")
+local ____temp_7
+if learned == nil then
+____temp_7 = nil
+else
+____temp_7 = math.min(learned, want.maxTokens or 1e999)
 end
-function ____exports.applyAttempt(state, source, lease, s, nowMs, random)
-local ____source_0 = source
-local breaker = ____source_0.breaker
-local isPanic = state.scheduling.evidence and isOnlyOneLeft(state, source)
-local isRateLimited = s.rateLimited ~= nil
-local wasClosed = breaker.state == "closed"
-local changed = applyOutcome(
-breaker,
-state.breaker,
-s.leaseId,
-s.outcome,
-isRateLimited,
-isPanic,
-nowMs,
-random
-)
-local kind = evidenceOf(source, lease, s)
-if kind == "hang" then
-relieve(state, source, lease, nowMs)
-end
-if state.scheduling.evidence and kind ~= nil then
-local isBroken = addEvidence(
-source.evidence,
-kind,
-poolOf(state, nowMs).failShare,
-nowMs
-)
-if isBroken and wasClosed and not changed then
-trip(
-breaker,
-state.breaker,
-isPanic,
-nowMs,
-random
-)
-changed = true
-end
-end
-if changed then
-noteChange(state, source, nowMs)
-end
-return changed
-end
-function ____exports.hearOverdue(state, source, lease, nowMs, random)
-lease.overdue = "told"
-relieve(state, source, lease, nowMs)
-if lease.grant.probe or not state.scheduling.evidence then
-return false
-end
-if not addEvidence(
-source.evidence,
-"hang",
-poolOf(state, nowMs).failShare,
-nowMs
-) then
-return false
-end
-trip(
-source.breaker,
-state.breaker,
-isOnlyOneLeft(state, source),
-nowMs,
-random
-)
-noteChange(state, source, nowMs)
-return true
-end
-function ____exports.hearFirstToken(state, source, lease, v, isCurrent, nowMs)
-if v.ttftMs ~= nil then
-lease.ttftMs = v.ttftMs
-learnFirstToken(state, source, v.ttftMs)
-end
-local isReversal = lease.overdue == "told"
-if isReversal then
-lease.overdue = "reversed"
-end
-if not isCurrent then
-return false
-end
-if source.breaker.state ~= "half_open" then
-if isReversal and state.scheduling.evidence then
-addEvidence(
-source.evidence,
-"double_success",
-poolOf(state, nowMs).failShare,
-nowMs
-)
-end
-return false
-end
-if not passProbe(source.breaker, v.leaseId, nowMs) then
-return false
-end
-noteChange(state, source, nowMs)
-return true
-end
-return ____exports
-end,
-["domain.scheduling.learning"] = function(...) 
-local ____lualib = require("lualib_bundle")
-local __TS__ObjectAssign = ____lualib.__TS__ObjectAssign
-local ____exports = {}
-local growWindow, learnSize, hearLimits
-local ____gate_2Ejs = require("domain.gates.gate")
-local gateRules = ____gate_2Ejs.gateRules
-local ____budgets_2Ejs = require("domain.scheduling.budgets")
-local earn = ____budgets_2Ejs.earn
-local ____cubic_2Ejs = require("domain.scheduling.cubic")
-local BETA = ____cubic_2Ejs.BETA
-local ____goodput_2Ejs = require("domain.scheduling.goodput")
-local noteAnswer = ____goodput_2Ejs.noteAnswer
-local ____gradient_2Ejs = require("domain.scheduling.gradient")
-local gradientShare = ____gradient_2Ejs.gradientShare
-local ____health_2Ejs = require("domain.scheduling.health")
-local noteFailure = ____health_2Ejs.noteFailure
-local noteFirstToken = ____health_2Ejs.noteFirstToken
-local noteSuccess = ____health_2Ejs.noteSuccess
-local ____in_2Dforce_2Ejs = require("domain.scheduling.in-force")
-local windowInForce = ____in_2Dforce_2Ejs.windowInForce
-local ____pacer_2Ejs = require("domain.scheduling.pacer")
-local cutEarly = ____pacer_2Ejs.cutEarly
-local cutWindowTo = ____pacer_2Ejs.cutWindowTo
-local growStartWindow = ____pacer_2Ejs.growStartWindow
-local isStale = ____pacer_2Ejs.isStale
-local learnLimits = ____pacer_2Ejs.learnLimits
-local lowerLimit = ____pacer_2Ejs.lowerLimit
-local ____token_2Dlearning_2Ejs = require("domain.scheduling.token-learning")
-local learnTokens = ____token_2Dlearning_2Ejs.learnTokens
-function ____exports.learnFirstToken(state, ____bindingPattern0, ttftMs)
-local health
-health = ____bindingPattern0.health
-if health.ttftMs == 0 then
-state.pool = nil
-end
-noteFirstToken(health, ttftMs)
-end
-function growWindow(state, source, lease, s, nowMs)
-local ____source_0 = source
-local pacer = ____source_0.pacer
-local gradient = ____source_0.gradient
-local config = ____source_0.config
-if config.maxConcurrency > 0 then
-return
-end
-local inflight = state.leases:inflightOf(config.name) + 1
-growStartWindow(pacer, config, inflight)
-if s.tpotMs == nil or s.tpotMs <= 0 then
-return
-end
-local share = gradientShare(gradient, s.tpotMs, nowMs)
-if share == nil or isStale(pacer.window, lease) then
-return
-end
-cutWindowTo(
-pacer,
-math.min(
-windowInForce(state, source, nowMs),
-inflight
-) * share / BETA,
-nowMs,
-s.durationMs
-)
-end
-function learnSize(state, source, lease, ____bindingPattern0)
-local outTokens
-local inTokens
-inTokens = ____bindingPattern0.inTokens
-outTokens = ____bindingPattern0.outTokens
-if not state.scheduling.learnTokens or lease.promptTokens == nil then
-return
-end
-if inTokens == nil or outTokens == nil then
-return
-end
-learnTokens(
-source.sizes.book,
-lease.tag,
-lease.promptTokens,
-inTokens,
+local outTokens = ____temp_7
+return attemptTimeMs(
+source.health,
+poolOf(state, nowMs),
 outTokens
 )
 end
-function hearLimits(state, source, lease, s, nowMs)
-if not state.scheduling.headers or s.limits == nil then
-return
+function withoutFailedHere(standings, want)
+if #want.failedHere == 0 then
+return standings
 end
-local ____source_1 = source
-local pacer = ____source_1.pacer
-local config = ____source_1.config
-if learnLimits(pacer, s.limits) then
-local rpm = lowerLimit(config.rpm, pacer.learnedRpm)
-local tpm = lowerLimit(config.tpm, pacer.learnedTpm)
-source.rules = gateRules(__TS__ObjectAssign({}, config, {rpm = rpm, tpm = tpm}))
-end
-if state.scheduling.pacer then
-cutEarly(
-pacer,
-config,
-s.limits,
-lease,
-nowMs
+local untried = __TS__ArrayFilter(
+standings,
+function(____, s) return not __TS__ArrayIncludes(want.failedHere, s.source.config.name) end
 )
+local able = __TS__ArraySome(
+untried,
+function(____, s) return s.source.breaker.state == "closed" and s.waitMs <= 30001 end
+)
+return able and untried or standings
 end
-end
-function ____exports.learnFrom(state, source, lease, s, nowMs)
-if s.limits ~= nil then
-hearLimits(
+function choose(state, standings, want, nowMs, random)
+local ____state_0 = state
+local lineup = ____state_0.lineup
+if #standings > 1 and (lineup and lineup.standings) == standings and isPlain(state, want) then
+return chooseFromLineup(
 state,
-source,
-lease,
-s,
-nowMs
+lineup,
+want,
+nowMs,
+random
 )
 end
-if s.outcome == "failure" then
-noteFailure(source.health, s.durationMs, nowMs)
-return
+local best = nil
+local bestScore = 0
+local own = nil
+local ownScore = 0
+local ____list = standings
+for ____at = 1, #____list do
+local standing = ____list[____at]
+do
+local __continue8
+repeat
+if not standing.startable then
+__continue8 = true
+break
 end
-if s.outcome ~= "success" then
-return
+if want.ordered == true then
+return standing
 end
-if lease.ttftMs == 0 and s.ttftMs ~= nil then
-____exports.learnFirstToken(state, source, s.ttftMs)
+if best ~= nil and standing.rank > best.rank then
+__continue8 = true
+break
 end
-noteSuccess(source.health, s.durationMs, s.tpotMs, nowMs)
-earn(state.budgets)
-noteAnswer(source.pacer.goodput, nowMs)
-source.pacer.attemptMs = source.health.durationMs
-if state.scheduling.pacer then
-growWindow(
+local score = #standings == 1 and 0 or scoreOf(
 state,
-source,
-lease,
-s,
-nowMs
+standing,
+want,
+nowMs,
+random
 )
+if want.affinity ~= nil and standing.source.config.name == want.affinity then
+own = standing
+ownScore = score
 end
-learnSize(state, source, lease, s)
+if best == nil or standing.rank < best.rank or isBetter(standing, score, best, bestScore) then
+best = standing
+bestScore = score
 end
-return ____exports
-end,
-["domain.scheduling.budgets"] = function(...) 
-local ____exports = {}
-____exports.MOST_TOKENS = 20
-local RETRY_PER_SUCCESS = 0.1
-local HEDGE_PER_SUCCESS = 0.05
-____exports.FREE_RETRIES = 3
-function ____exports.newBudgets()
-return {retryTokens = ____exports.MOST_TOKENS, hedgeTokens = 1}
+__continue8 = true
+until true
+if not __continue8 then
+break
 end
-function ____exports.earn(b)
-b.retryTokens = math.min(____exports.MOST_TOKENS, b.retryTokens + RETRY_PER_SUCCESS)
-b.hedgeTokens = math.min(____exports.MOST_TOKENS, b.hedgeTokens + HEDGE_PER_SUCCESS)
 end
-function ____exports.mayRetry(b, retriesInFlight)
-return b.retryTokens >= 1 or retriesInFlight < ____exports.FREE_RETRIES
 end
-function ____exports.payRetry(b)
-b.retryTokens = math.max(0, b.retryTokens - 1)
+if own == nil or best == nil or own.rank > best.rank or best.probe then
+return best
 end
-function ____exports.mayHedge(b)
-return b.hedgeTokens >= 1
+return ownScore <= 1.5 * bestScore and own or best
 end
-function ____exports.payHedge(b)
-b.hedgeTokens = b.hedgeTokens - 1
+function usualMs(state, source, want, nowMs)
+local isKnown = learnedOutTokens(source.sizes.book, want.tag or "") ~= nil
+return isKnown and source.health.tpotMs > 0 and expectedMs(state, source, want, nowMs) or source.health.durationMs
 end
-return ____exports
-end,
-["domain.scheduling.gradient"] = function(...) 
-local ____lualib = require("lualib_bundle")
-local __TS__ArraySetLength = ____lualib.__TS__ArraySetLength
-local __TS__ArraySort = ____lualib.__TS__ArraySort
-local ____exports = {}
-local medianOf
-function medianOf(values)
-local sorted = __TS__ArraySort(
-{unpack(values)},
-function(____, a, b) return a - b end
-)
-local middle = math.floor(#sorted / 2)
-return #sorted % 2 == 1 and sorted[middle + 1] or (sorted[middle] + sorted[middle + 1]) / 2
+function noteTurn(state, ____bindingPattern0)
+local source
+source = ____bindingPattern0.source
+local start = (state.turnFloor > source.turns and state.turnFloor or source.turns)
+state.turnFloor = start
+source.turns = start + 1 / source.config.weight
+state.grantCount = state.grantCount + 1
+source.lastGrant = state.grantCount
 end
-local SAMPLES = 12
-local BASE_RISE = 0.01
-local TOO_SLOW = 2
-local LEAST_SHARE = 0.5
-local LEAST_BASE_MS = 5
-function ____exports.newGradient()
-return {samples = {}, baseMs = 0, baseAtMs = 0}
+____loaded["domain.selection"] = {noteTurn = noteTurn, choose = choose, usualMs = usualMs, withoutFailedHere = withoutFailedHere}
 end
-function ____exports.gradientShare(g, tpotMs, nowMs)
-local ____g_samples_0 = g.samples
-____g_samples_0[#____g_samples_0 + 1] = tpotMs
-if #g.samples < SAMPLES then
+do
+local payFor, noteMeans, dueMs, grantTo
+local ____from = ____loaded["domain.breaker"]
+local startProbe = ____from.startProbe
+local ____from = ____loaded["domain.cooldown"]
+local noteGrant = ____from.noteGrant
+local ____from = ____loaded["domain.gates.gate"]
+local takeFromGates = ____from.takeFromGates
+local ____from = ____loaded["domain.leases"]
+local leaseEndMs = ____from.leaseEndMs
+local ____from = ____loaded["domain.scheduling.budgets"]
+local payHedge = ____from.payHedge
+local payRetry = ____from.payRetry
+local ____from = ____loaded["domain.scheduling.first-token"]
+local firstTokenDueMs = ____from.firstTokenDueMs
+local hedgeAfterMs = ____from.hedgeAfterMs
+local ____from = ____loaded["domain.scheduling.pacer"]
+local notePacedGrant = ____from.notePacedGrant
+local ____from = ____loaded["domain.scheduling.pool"]
+local poolOf = ____from.poolOf
+local ____from = ____loaded["domain.scope-state"]
+local forgetFacts = ____from.forgetFacts
+local ____from = ____loaded["domain.selection"]
+local noteTurn = ____from.noteTurn
+local ____from = ____loaded["domain.standing"]
+local estimatedTokens = ____from.estimatedTokens
+function payFor(state, want)
+if want.retry == true then
+state.retriesInFlight = state.retriesInFlight + 1
+if state.scheduling.retryBudget then
+payRetry(state.budgets)
+end
+end
+if want.hedge == true then
+payHedge(state.budgets)
+end
+end
+function noteMeans(state, estimate, want)
+state.meanTokens = (state.meanTokens == 0 and estimate or state.meanTokens + 0.05 * (estimate - state.meanTokens))
+if want.promptTokens ~= nil then
+state.meanPromptTokens = (state.meanPromptTokens == 0 and want.promptTokens or state.meanPromptTokens + 0.05 * (want.promptTokens - state.meanPromptTokens))
+end
+end
+function dueMs(state, ____bindingPattern0, want, nowMs)
+local health
+local config
+config = ____bindingPattern0.config
+health = ____bindingPattern0.health
+if health.ttftMs == 0 then
 return nil
 end
-local currentMs = medianOf(g.samples)
-__TS__ArraySetLength(g.samples, 0)
-if g.baseMs == 0 then
-g.baseMs = currentMs
+return firstTokenDueMs({
+ownTtftMs = health.ttftMs,
+poolTtftMs = poolOf(state, nowMs).ttftMs,
+ttftTimeoutMs = config.ttftTimeoutMs,
+promptTokens = want.promptTokens,
+meanPromptTokens = state.meanPromptTokens
+})
 end
-local minutes = math.max(0, nowMs - g.baseAtMs) / 60000
-g.baseMs = math.min(g.baseMs * (1 + BASE_RISE * (g.baseAtMs == 0 and 0 or minutes)), currentMs)
-g.baseAtMs = nowMs
-local boundMs = TOO_SLOW * math.max(g.baseMs, LEAST_BASE_MS)
-local ____temp_1
-if currentMs <= boundMs then
-____temp_1 = nil
+function grantTo(state, want, chosen, passed, clock)
+local ____chosen_0 = chosen
+local source = ____chosen_0.source
+local probe = ____chosen_0.probe
+local waitMs = ____chosen_0.waitMs
+local ____want_1 = want
+local leaseId = ____want_1.leaseId
+local ____clock_2 = clock
+local nowMs = ____clock_2.nowMs
+local estimate = estimatedTokens(state, source, want)
+local tokens = (source.rules.tokens ~= nil or state.globalRules.tokens ~= nil) and estimate or 0
+local startMs = nowMs + waitMs
+local start = waitMs == 0 and clock or ({nowMs = startMs, wallMs = clock.wallMs})
+local windowId = takeFromGates(
+source.rules,
+source.gates,
+start,
+tokens,
+leaseId
+)
+local globalWindowId = takeFromGates(
+state.globalRules,
+state.globalGates,
+start,
+tokens,
+leaseId
+)
+if state.scheduling.pacer then
+notePacedGrant(source.pacer, source.config, startMs, nowMs)
+end
+if probe then
+startProbe(source.breaker, leaseId)
+end
+noteGrant(source.cooldown, startMs)
+noteTurn(state, chosen)
+payFor(state, want)
+noteMeans(state, estimate, want)
+local ____leaseId_4 = leaseId
+local ____source_config_name_5 = source.config.name
+local ____waitMs_6 = waitMs
+local ____source_breaker_epoch_7 = source.breaker.epoch
+local ____probe_8 = probe
+local ____windowId_9 = windowId
+local ____state_leaseTtlMs_10 = state.leaseTtlMs
+local ____state_scheduling_overdue_3
+if state.scheduling.overdue then
+____state_scheduling_overdue_3 = dueMs(state, source, want, nowMs)
 else
-____temp_1 = math.max(LEAST_SHARE, boundMs / currentMs)
+____state_scheduling_overdue_3 = nil
 end
-return ____temp_1
+local grant = {
+leaseId = ____leaseId_4,
+source = ____source_config_name_5,
+startInMs = ____waitMs_6,
+epoch = ____source_breaker_epoch_7,
+probe = ____probe_8,
+windowId = ____windowId_9,
+reservedTokens = tokens,
+leaseTtlMs = ____state_leaseTtlMs_10,
+firstTokenDueMs = ____state_scheduling_overdue_3,
+hedgeAfterMs = hedgeAfterMs(poolOf(state, nowMs).ttftMs),
+passedOver = passed
+}
+state.leases:add({
+grant = grant,
+globalWindowId = globalWindowId,
+expiresAtMs = leaseEndMs(nowMs, state.leaseTtlMs),
+startedAtMs = startMs,
+inflight = state.leases:inflightOf(source.config.name) + 1,
+promptTokens = want.promptTokens,
+tag = want.tag or "",
+retry = want.retry == true,
+overdue = "no",
+ttftMs = 0
+})
+if state.keepsFacts then
+forgetFacts(state, source)
 end
-return ____exports
-end,
-["domain.tick-rules"] = function(...) 
-local ____lualib = require("lualib_bundle")
-local __TS__ObjectAssign = ____lualib.__TS__ObjectAssign
-local ____exports = {}
-local applyAccounts, noteEffect, answerWants, NO_GRANTS, NO_REFUSALS, NONE_APPLIED
-local ____admission_2Ejs = require("domain.admission")
-local admitAll = ____admission_2Ejs.admitAll
-local ____leases_2Ejs = require("domain.leases")
-local leaseEndMs = ____leases_2Ejs.leaseEndMs
-local ____random_2Ejs = require("domain.random")
-local seededRandom = ____random_2Ejs.seededRandom
-local ____evacuation_2Ejs = require("domain.scheduling.evacuation")
-local evacuationAgeMs = ____evacuation_2Ejs.evacuationAgeMs
-local ____wake_2Ejs = require("domain.scheduling.wake")
-local wokenBy = ____wake_2Ejs.wokenBy
-local ____settlement_2Ejs = require("domain.settlement")
-local hear = ____settlement_2Ejs.hear
-local reclaimExpired = ____settlement_2Ejs.reclaimExpired
-local settle = ____settlement_2Ejs.settle
-function applyAccounts(state, ____bindingPattern0, clock, random, events, released)
-local renew
-local verdicts
-local settles
-settles = ____bindingPattern0.settles
-verdicts = ____bindingPattern0.verdicts
-renew = ____bindingPattern0.renew
-if #settles + #verdicts + #renew == 0 then
-return NONE_APPLIED
+return grant
 end
-local applied = {}
-for ____, s in ipairs(settles) do
-local ____opt_0 = state.leases:get(s.leaseId)
-local source = ____opt_0 and ____opt_0.grant.source or s.source
-applied[#applied + 1] = noteEffect(
-state,
-source,
-settle(state, s, clock, random),
-clock,
-events,
-released
+____loaded["domain.grant"] = {grantTo = grantTo}
+end
+do
+local greatest, leastWaiting, goesFirst, forgetSilent, visit, mustYield, waitsForClass, noteWaiting, rankOf, nextInLine
+local ____from = ____loaded["lualib_bundle"]
+local __TS__Iterator = ____from.__TS__Iterator
+local __TS__Spread = ____from.__TS__Spread
+function greatest(book)
+local most = 0
+for ____, ____value in __TS__Iterator(book:values()) do
+local virtualTime = ____value.virtualTime
+if virtualTime > most then
+most = virtualTime
+end
+end
+return most
+end
+function leastWaiting(book, ____self, nowMs)
+local least = nil
+for ____, other in __TS__Iterator(book:values()) do
+do
+local __continue10
+repeat
+if other == ____self or not (other.waiting and nowMs - other.lastVisitMs <= 1500) then
+__continue10 = true
+break
+end
+if least == nil or other.virtualTime < least then
+least = other.virtualTime
+end
+__continue10 = true
+until true
+if not __continue10 then
+break
+end
+end
+end
+return least
+end
+function goesFirst(a, b, isLowerTurn)
+if a.priority ~= b.priority then
+return a.priority < b.priority ~= isLowerTurn
+end
+return a.virtualTime < b.virtualTime
+end
+function forgetSilent(book, nowMs)
+local ____list = {__TS__Spread(book)}
+for ____at = 1, #____list do
+local ____value = ____list[____at]
+local name = ____value[1]
+local worker = ____value[2]
+if nowMs - worker.lastVisitMs > 15000 then
+book:delete(name)
+end
+end
+end
+function visit(book, name, nowMs)
+local worker = book:get(name)
+if worker == nil then
+forgetSilent(book, nowMs)
+worker = {virtualTime = 0, waiting = false, priority = 0, lastVisitMs = nowMs}
+book:set(name, worker)
+end
+if not worker.waiting and book.size > 1 then
+local presentTime = leastWaiting(book, worker, nowMs) or greatest(book)
+worker.virtualTime = (presentTime > worker.virtualTime and presentTime or worker.virtualTime)
+end
+worker.lastVisitMs = nowMs
+return worker
+end
+function mustYield(book, ____self, priority, isLowerTurn, nowMs)
+if book.size == 1 then
+return false
+end
+for ____, other in __TS__Iterator(book:values()) do
+do
+local __continue17
+repeat
+if other == ____self or not (other.waiting and nowMs - other.lastVisitMs <= 1500) then
+__continue17 = true
+break
+end
+if other.priority < priority and not isLowerTurn then
+return true
+end
+if other.priority == priority and ____self.virtualTime > other.virtualTime + 4 then
+return true
+end
+__continue17 = true
+until true
+if not __continue17 then
+break
+end
+end
+end
+return false
+end
+function waitsForClass(book, ____self, priority, nowMs)
+if book.size == 1 then
+return false
+end
+for ____, other in __TS__Iterator(book:values()) do
+if other ~= ____self and (other.waiting and nowMs - other.lastVisitMs <= 1500) and other.priority < priority then
+return true
+end
+end
+return false
+end
+function noteWaiting(____self, wants, answers)
+____self.waiting = false
+do
+local n = 0
+while n < #wants do
+do
+local __continue29
+repeat
+local answer = answers[n + 1]
+if not (answer.kind ~= nil) or answer.kind == "never" or answer.kind == "deadline" then
+__continue29 = true
+break
+end
+local ____wants_index_0 = wants[n + 1]
+local priority = ____wants_index_0.priority
+local hedge = ____wants_index_0.hedge
+if hedge == true then
+__continue29 = true
+break
+end
+____self.priority = ____self.waiting and (priority < ____self.priority and priority or ____self.priority) or priority
+____self.waiting = true
+__continue29 = true
+until true
+if not __continue29 then
+break
+end
+end
+n = n + 1
+end
+end
+end
+function rankOf(book, ____self, nowMs)
+local rank = 0
+for ____, other in __TS__Iterator(book:values()) do
+if other ~= ____self and (other.waiting and nowMs - other.lastVisitMs <= 1500) and other.virtualTime < ____self.virtualTime then
+rank = rank + 1
+end
+end
+return rank
+end
+function nextInLine(book, ____self, isLowerTurn, nowMs)
+local name = nil
+local best = nil
+for ____, ____value in __TS__Iterator(book) do
+local candidate = ____value[1]
+local worker = ____value[2]
+do
+local __continue37
+repeat
+if worker == ____self or not (worker.waiting and nowMs - worker.lastVisitMs <= 1500) then
+__continue37 = true
+break
+end
+if best ~= nil and not goesFirst(worker, best, isLowerTurn) then
+__continue37 = true
+break
+end
+name = candidate
+best = worker
+__continue37 = true
+until true
+if not __continue37 then
+break
+end
+end
+end
+return name
+end
+____loaded["domain.scheduling.fairness"] = {mustYield = mustYield, noteWaiting = noteWaiting, rankOf = rankOf, visit = visit, waitsForClass = waitsForClass, nextInLine = nextInLine}
+end
+do
+local firstOfLowerClass, noteClass
+local ____from = ____loaded["lualib_bundle"]
+local __TS__ArrayFindIndex = ____from.__TS__ArrayFindIndex
+function firstOfLowerClass(line, wants)
+local ____wants_index_0 = wants[line[1] + 1]
+local priority = ____wants_index_0.priority
+if wants[line[#line] + 1].priority <= priority then
+return -1
+end
+return __TS__ArrayFindIndex(
+line,
+function(____, position) return wants[position + 1].priority > priority end
 )
 end
-for ____, v in ipairs(verdicts) do
-applied[#applied + 1] = noteEffect(
-state,
-v.source,
-hear(state, v, clock, random),
-clock,
-events,
-released
+function noteClass(state, line, wants, granted, isLowerTurn)
+if isLowerTurn then
+state.grantsOfUpperClass = 0
+elseif wants[line[#line] + 1].priority > granted.priority then
+state.grantsOfUpperClass = state.grantsOfUpperClass + 1
+end
+end
+____loaded["domain.scheduling.line"] = {firstOfLowerClass = firstOfLowerClass, noteClass = noteClass}
+end
+do
+local matchingSize, isTwoSided, mismatch
+function matchingSize(tokensPerMinute, requestsPerS)
+if tokensPerMinute <= 0 or requestsPerS <= 0 or requestsPerS == 1e999 then
+return 0
+end
+return tokensPerMinute / 60 / requestsPerS
+end
+function isTwoSided(sizes, meanTokens)
+local below = false
+local above = false
+local ____list = sizes
+for ____at = 1, #____list do
+local size = ____list[____at]
+do
+local __continue5
+repeat
+if size == 0 then
+__continue5 = true
+break
+end
+if size < meanTokens then
+below = true
+elseif size > meanTokens then
+above = true
+end
+__continue5 = true
+until true
+if not __continue5 then
+break
+end
+end
+end
+return below and above
+end
+function mismatch(tokens, size)
+local ratio = (tokens > 1 and tokens or 1) / size
+return ratio < 1 and 1 / ratio or ratio
+end
+____loaded["domain.scheduling.size-match"] = {isTwoSided = isTwoSided, matchingSize = matchingSize, mismatch = mismatch}
+end
+do
+local sizeOf, standingFor, canMatchSizes, betterFitting
+local ____from = ____loaded["lualib_bundle"]
+local __TS__ArrayIncludes = ____from.__TS__ArrayIncludes
+local ____from = ____loaded["domain.standing"]
+local estimatedTokens = ____from.estimatedTokens
+local standingOf = ____from.standingOf
+local ____from = ____loaded["domain.scheduling.in-force"]
+local rateInForce = ____from.rateInForce
+local ____from = ____loaded["domain.scheduling.size-match"]
+local isTwoSided = ____from.isTwoSided
+local matchingSize = ____from.matchingSize
+local mismatch = ____from.mismatch
+local ____from = ____loaded["domain.scheduling.pacer"]
+local lowerLimit = ____from.lowerLimit
+function sizeOf(state, source, nowMs)
+return matchingSize(
+(lowerLimit(source.config.tpm, source.pacer.learnedTpm)),
+rateInForce(state, source, nowMs)
 )
 end
-for ____, leaseId in ipairs(renew) do
-applied[#applied + 1] = state.leases:renew(
-leaseId,
-leaseEndMs(clock.nowMs, state.leaseTtlMs)
+function standingFor(state, source, want, clock)
+local ____source_config_0 = source.config
+local name = ____source_config_0.name
+if not __TS__ArrayIncludes(want.candidates, name) or __TS__ArrayIncludes(want.failedHere, name) or want.ordered == true then
+return nil
+end
+if want.hedge == true or state.leases:get(want.leaseId) ~= nil then
+return nil
+end
+if want.retry == true and state.scheduling.retryBudget and not (state.budgets.retryTokens >= 1 or state.retriesInFlight < 3) then
+return nil
+end
+local standing = standingOf(state, source, want, clock)
+return standing.startable and standing or nil
+end
+function canMatchSizes(state, nowMs)
+if not state.scheduling.sizeMatching or state.meanTokens == 0 then
+return false
+end
+local sizes = {}
+local ____list = state.sourceList
+for ____at = 1, #____list do
+local source = ____list[____at]
+if source.breaker.state == "closed" then
+sizes[#sizes + 1] = sizeOf(state, source, nowMs)
+end
+end
+return isTwoSided(sizes, state.meanTokens)
+end
+function betterFitting(state, source, line, from, wants, clock)
+local size = sizeOf(state, source, clock.nowMs)
+if size == 0 then
+return nil
+end
+local head = wants[line[from + 1] + 1]
+if (head.skips or 0) >= 24 or head.ordered == true then
+return nil
+end
+local best = mismatch(
+estimatedTokens(state, source, head),
+size
 )
+local found = nil
+do
+local at = from + 1
+while at < #line and at < from + 8 do
+do
+local __continue12
+repeat
+local want = wants[line[at + 1] + 1]
+if want.priority ~= head.priority then
+break
 end
-return applied
-end
-function noteEffect(state, source, effect, clock, events, released)
-if effect.stateChanged then
-local ____effect_tripped_2
-if effect.tripped then
-____effect_tripped_2 = evacuationAgeMs(state, source, clock.nowMs)
-else
-____effect_tripped_2 = nil
-end
-local evacuateAfterMs = ____effect_tripped_2
-events[#events + 1] = __TS__ObjectAssign({type = "state", source = source}, evacuateAfterMs == nil and ({}) or ({evacuateAfterMs = evacuateAfterMs}))
-elseif effect.released then
-released[#released + 1] = source
-end
-if effect.cooling and state.scheduling.prefetchMs > 0 then
-events[#events + 1] = {type = "cooling", source = source}
-end
-return effect.applied
-end
-function answerWants(state, batch, clock, random, applied)
-if #batch.wants == 0 then
-return {grants = NO_GRANTS, refusals = NO_REFUSALS, hintMs = nil, applied = applied}
-end
-local grants = nil
-local refusals = nil
-local hintMs = nil
-for ____, answer in ipairs(admitAll(
-state,
-batch.wants,
-batch.worker,
-clock,
-random
-)) do
-if answer.kind ~= nil then
-if refusals == nil then
-refusals = {}
-end
-refusals[#refusals + 1] = answer
-if answer.kind ~= "never" then
-hintMs = math.min(hintMs or answer.waitHintMs, answer.waitHintMs)
-end
-else
-if grants == nil then
-grants = {}
-end
-grants[#grants + 1] = answer
-end
-end
-return {grants = grants or NO_GRANTS, refusals = refusals or NO_REFUSALS, hintMs = hintMs, applied = applied}
-end
-NO_GRANTS = {}
-NO_REFUSALS = {}
-local NONE_RELEASED = {}
-NONE_APPLIED = {}
-local CAPACITY_RECLAIMED = {type = "capacity", source = "*"}
-function ____exports.runTick(state, batch, clock)
-local events = reclaimExpired(state, clock) > 0 and ({CAPACITY_RECLAIMED}) or ({})
-local random = seededRandom(batch.seed)
-local released = #batch.settles == 0 and NONE_RELEASED or ({})
-local applied = applyAccounts(
-state,
-batch,
-clock,
-random,
-events,
-released
+local isOverdue = (want.skips or 0) >= 24
+local badness = mismatch(
+estimatedTokens(state, source, want),
+size
 )
-local reply = answerWants(
-state,
-batch,
-clock,
-random,
-applied
-)
-local woken = wokenBy(state, released, batch.worker, clock)
-if woken ~= nil then
-events[#events + 1] = __TS__ObjectAssign({type = "capacity"}, woken)
+if not isOverdue and not (badness * 1.0512710963760241 < best) then
+__continue12 = true
+break
 end
-return {reply = reply, events = events}
+local standing = standingFor(state, source, want, clock)
+if standing == nil then
+__continue12 = true
+break
 end
-return ____exports
-end,
-["domain.admission"] = function(...) 
-local ____lualib = require("lualib_bundle")
-local Map = ____lualib.Map
-local __TS__New = ____lualib.__TS__New
-local __TS__ArrayMap = ____lualib.__TS__ArrayMap
-local __TS__ArraySplice = ____lualib.__TS__ArraySplice
-local __TS__ObjectAssign = ____lualib.__TS__ObjectAssign
-local __TS__ArrayFilter = ____lualib.__TS__ArrayFilter
-local __TS__Iterator = ____lualib.__TS__Iterator
-local ____exports = {}
-local admitOne, admitLine, leaveLine, matchedChoice, grantOf, answerOf, keyOf, holdsBack, passesClass, decide, isHopeless, decideHedge, hasRoomForHedge, yieldMs, book, HEDGE_WAIT_MS, HEDGE_USED_SHARE, BUDGET_RECHECK_MS, YIELD_RECHECK_MS, LEAST_YIELD_MS
-local ____grant_2Ejs = require("domain.grant")
-local grantTo = ____grant_2Ejs.grantTo
-local ____leases_2Ejs = require("domain.leases")
-local leaseEndMs = ____leases_2Ejs.leaseEndMs
-local ____refusal_2Ejs = require("domain.refusal")
-local endsAnyTime = ____refusal_2Ejs.endsAnyTime
-local passedOver = ____refusal_2Ejs.passedOver
-local refuse = ____refusal_2Ejs.refuse
-local refuseFor = ____refusal_2Ejs.refuseFor
-local ____budgets_2Ejs = require("domain.scheduling.budgets")
-local mayHedge = ____budgets_2Ejs.mayHedge
-local mayRetry = ____budgets_2Ejs.mayRetry
-local ____expected_2Dtime_2Ejs = require("domain.scheduling.expected-time")
-local isMeasured = ____expected_2Dtime_2Ejs.isMeasured
-local ____fairness_2Ejs = require("domain.scheduling.fairness")
-local mustYield = ____fairness_2Ejs.mustYield
-local noteWaiting = ____fairness_2Ejs.noteWaiting
-local rankOf = ____fairness_2Ejs.rankOf
-local visit = ____fairness_2Ejs.visit
-local waitsForClass = ____fairness_2Ejs.waitsForClass
-local ____in_2Dforce_2Ejs = require("domain.scheduling.in-force")
-local rateInForce = ____in_2Dforce_2Ejs.rateInForce
-local windowInForce = ____in_2Dforce_2Ejs.windowInForce
-local ____line_2Ejs = require("domain.scheduling.line")
-local firstOfLowerClass = ____line_2Ejs.firstOfLowerClass
-local lowerClassIsDue = ____line_2Ejs.lowerClassIsDue
-local noteClass = ____line_2Ejs.noteClass
-local ____matching_2Ejs = require("domain.scheduling.matching")
-local betterFitting = ____matching_2Ejs.betterFitting
-local canMatchSizes = ____matching_2Ejs.canMatchSizes
-local ____scope_2Dstate_2Ejs = require("domain.scope-state")
-local keepFacts = ____scope_2Dstate_2Ejs.keepFacts
-local ____selection_2Ejs = require("domain.selection")
-local choose = ____selection_2Ejs.choose
-local usualMs = ____selection_2Ejs.usualMs
-local withoutFailedHere = ____selection_2Ejs.withoutFailedHere
-local ____standing_2Ejs = require("domain.standing")
-local standingOf = ____standing_2Ejs.standingOf
-local standingsOf = ____standing_2Ejs.standingsOf
+found = {at = at, standing = standing}
+best = badness
+if isOverdue then
+break
+end
+__continue12 = true
+until true
+if not __continue12 then
+break
+end
+end
+at = at + 1
+end
+end
+return found
+end
+____loaded["domain.scheduling.matching"] = {betterFitting = betterFitting, canMatchSizes = canMatchSizes}
+end
+do
+local admitOne, admitLine, leaveLine, matchedChoice, grantOf, answerOf, keyOf, passesClass, decide, isHopeless, decideHedge, hasRoomForHedge, yieldMs, book, passedBy, admitAll
+local ____from = ____loaded["lualib_bundle"]
+local Map = ____from.Map
+local __TS__New = ____from.__TS__New
+local __TS__ArrayMap = ____from.__TS__ArrayMap
+local __TS__ArraySplice = ____from.__TS__ArraySplice
+local __TS__ObjectAssign = ____from.__TS__ObjectAssign
+local __TS__ArrayFilter = ____from.__TS__ArrayFilter
+local ____from = ____loaded["domain.grant"]
+local grantTo = ____from.grantTo
+local ____from = ____loaded["domain.leases"]
+local leaseEndMs = ____from.leaseEndMs
+local ____from = ____loaded["domain.refusal"]
+local NONE_PASSED = ____from.NONE_PASSED
+local passedOver = ____from.passedOver
+local refuse = ____from.refuse
+local refuseFor = ____from.refuseFor
+local ____from = ____loaded["domain.scheduling.fairness"]
+local mustYield = ____from.mustYield
+local noteWaiting = ____from.noteWaiting
+local rankOf = ____from.rankOf
+local visit = ____from.visit
+local waitsForClass = ____from.waitsForClass
+local ____from = ____loaded["domain.scheduling.in-force"]
+local rateInForce = ____from.rateInForce
+local windowInForce = ____from.windowInForce
+local ____from = ____loaded["domain.scheduling.line"]
+local firstOfLowerClass = ____from.firstOfLowerClass
+local noteClass = ____from.noteClass
+local ____from = ____loaded["domain.scheduling.matching"]
+local betterFitting = ____from.betterFitting
+local canMatchSizes = ____from.canMatchSizes
+local ____from = ____loaded["domain.scope-state"]
+local keepFacts = ____from.keepFacts
+local ____from = ____loaded["domain.selection"]
+local choose = ____from.choose
+local usualMs = ____from.usualMs
+local withoutFailedHere = ____from.withoutFailedHere
+local ____from = ____loaded["domain.standing"]
+local standingOf = ____from.standingOf
+local standingsOf = ____from.standingsOf
 function admitOne(desk, want)
 local earlier = grantOf(desk, want)
 if earlier ~= nil then
@@ -3842,8 +4556,8 @@ while #line > 0 do
 do
 local __continue10
 repeat
-local lower = lowerClassIsDue(state) and not lowerWasRefused and firstOfLowerClass(line, wants) or -1
-local at = math.max(0, lower)
+local lower = (state.grantsOfUpperClass >= 9) and not lowerWasRefused and firstOfLowerClass(line, wants) or -1
+local at = (lower > 0 and lower or 0)
 local position = line[at + 1]
 local want = wants[position + 1]
 local answer = grantOf(desk, want) or answerOf(want, heldBack) or decide(desk, want)
@@ -3853,7 +4567,7 @@ __continue10 = true
 break
 end
 if answer.leaseId ~= nil then
-if answer.kind ~= nil and holdsBack(answer, want) then
+if answer.kind ~= nil and (answer.kind ~= "never" and answer.kind ~= "deadline" and want.hedge ~= true) then
 heldBack:set(
 keyOf(want),
 answer
@@ -3970,11 +4684,6 @@ failedHere = ____bindingPattern0.failedHere
 retry = ____bindingPattern0.retry
 return (((table.concat(candidates, ",") .. "|") .. table.concat(failedHere, ",")) .. "|") .. tostring(retry == true)
 end
-function holdsBack(____bindingPattern0, want)
-local kind
-kind = ____bindingPattern0.kind
-return kind ~= "never" and kind ~= "deadline" and want.hedge ~= true
-end
 function passesClass(____bindingPattern0, want)
 local clock
 local ____self
@@ -3982,7 +4691,7 @@ local state
 state = ____bindingPattern0.state
 ____self = ____bindingPattern0.self
 clock = ____bindingPattern0.clock
-return ____self ~= nil and lowerClassIsDue(state) and waitsForClass(state.workers, ____self, want.priority, clock.nowMs)
+return ____self ~= nil and (state.grantsOfUpperClass >= 9) and waitsForClass(state.workers, ____self, want.priority, clock.nowMs)
 end
 function decide(desk, want)
 local ____desk_4 = desk
@@ -4006,8 +4715,8 @@ desk.random
 if chosen == nil then
 return refuse(want, all, considered, state.scheduling.prefetchMs)
 end
-if want.retry == true and state.scheduling.retryBudget and not mayRetry(state.budgets, state.retriesInFlight) then
-return refuseFor("fairness", want, BUDGET_RECHECK_MS, all)
+if want.retry == true and state.scheduling.retryBudget and not (state.budgets.retryTokens >= 1 or state.retriesInFlight < 3) then
+return refuseFor("fairness", want, 1000, all)
 end
 local ____desk_5 = desk
 local ____self = ____desk_5.self
@@ -4015,7 +4724,7 @@ if ____self ~= nil and mustYield(
 state.workers,
 ____self,
 want.priority,
-lowerClassIsDue(state),
+(state.grantsOfUpperClass >= 9),
 clock.nowMs
 ) then
 return refuseFor(
@@ -4038,14 +4747,16 @@ if remainingMs == nil or not state.scheduling.deadlineRefusal then
 return false
 end
 local couldStart = false
-for ____, ____value in ipairs(standings) do
+local ____list = standings
+for ____at = 1, #____list do
+local ____value = ____list[____at]
 local source = ____value.source
 local waitMs = ____value.waitMs
 local reason = ____value.reason
-if not isMeasured(source.health, clock.nowMs) then
+if not (source.health.samples >= 10 and clock.nowMs - source.health.lastSuccessMs <= 30000) then
 return false
 end
-local leastMs = reason ~= nil and endsAnyTime(reason) and 0 or waitMs
+local leastMs = reason ~= nil and (reason == "concurrency" or reason == "global_concurrency" or reason == "half_open") and 0 or waitMs
 if leastMs + usualMs(state, source, want, clock.nowMs) <= remainingMs then
 return false
 end
@@ -4062,7 +4773,7 @@ local state
 state = ____bindingPattern0.state
 clock = ____bindingPattern0.clock
 random = ____bindingPattern0.random
-if mayHedge(state.budgets) then
+if (state.budgets.hedgeTokens >= 1) then
 local roomy = __TS__ArrayFilter(
 standings,
 function(____, standing) return hasRoomForHedge(state, standing, clock.nowMs) end
@@ -4089,11 +4800,11 @@ source = ____bindingPattern0.source
 startable = ____bindingPattern0.startable
 probe = ____bindingPattern0.probe
 waitMs = ____bindingPattern0.waitMs
-if not startable or probe or waitMs > HEDGE_WAIT_MS then
+if not startable or probe or waitMs > 50 then
 return false
 end
 local inflight = state.leases:inflightOf(source.config.name)
-return inflight <= HEDGE_USED_SHARE * windowInForce(state, source, nowMs)
+return inflight <= 0.8 * windowInForce(state, source, nowMs)
 end
 function yieldMs(____bindingPattern0, ____self)
 local clock
@@ -4101,23 +4812,19 @@ local state
 state = ____bindingPattern0.state
 clock = ____bindingPattern0.clock
 local ratePerS = 0
-for ____, source in __TS__Iterator(state.sources:values()) do
+local ____list = state.sourceList
+for ____at = 1, #____list do
+local source = ____list[____at]
 ratePerS = ratePerS + rateInForce(state, source, clock.nowMs)
 end
 local rank = rankOf(state.workers, ____self, clock.nowMs)
-local waitMs = (ratePerS == math.huge or ratePerS == 0) and 0 or rank * 1000 / ratePerS
+local waitMs = (ratePerS == 1e999 or ratePerS == 0) and 0 or rank * 1000 / ratePerS
 return math.min(
-YIELD_RECHECK_MS,
-math.max(LEAST_YIELD_MS, waitMs)
+1000,
+(waitMs > 100 and waitMs or 100)
 )
 end
-function book(desk, want, ____bindingPattern0)
-local considered
-local all
-local chosen
-chosen = ____bindingPattern0.chosen
-all = ____bindingPattern0.all
-considered = ____bindingPattern0.considered
+function book(desk, want, choice)
 if desk.self ~= nil then
 local ____desk_self_7, ____virtualTime_8 = desk.self, "virtualTime"
 ____desk_self_7[____virtualTime_8] = ____desk_self_7[____virtualTime_8] + 1
@@ -4125,17 +4832,24 @@ end
 return grantTo(
 desk.state,
 want,
-chosen,
-passedOver(all, considered, chosen),
+choice.chosen,
+passedBy(desk.state, choice),
 desk.clock
 )
 end
-HEDGE_WAIT_MS = 50
-HEDGE_USED_SHARE = 0.8
-BUDGET_RECHECK_MS = 1000
-YIELD_RECHECK_MS = 1000
-LEAST_YIELD_MS = 100
-function ____exports.admitAll(state, wants, worker, clock, random)
+function passedBy(____bindingPattern0, ____bindingPattern1)
+local lineup
+lineup = ____bindingPattern0.lineup
+local considered
+local all
+local chosen
+chosen = ____bindingPattern1.chosen
+all = ____bindingPattern1.all
+considered = ____bindingPattern1.considered
+local isWhole = lineup ~= nil and lineup.standings == all and considered == all
+return isWhole and lineup.waiting == 0 and NONE_PASSED or passedOver(all, considered, chosen)
+end
+function admitAll(state, wants, worker, clock, random)
 local ____self = state.scheduling.fairness and visit(state.workers, worker, clock.nowMs) or nil
 local desk = {state = state, clock = clock, random = random, self = ____self}
 state.keepsFacts = false
@@ -4147,983 +4861,15 @@ noteWaiting(____self, wants, answers)
 end
 return answers
 end
-return ____exports
-end,
-["domain.grant"] = function(...) 
-local ____exports = {}
-local payFor, noteMeans, moved, dueMs, MEAN_ALPHA
-local ____breaker_2Ejs = require("domain.breaker")
-local startProbe = ____breaker_2Ejs.startProbe
-local ____cooldown_2Ejs = require("domain.cooldown")
-local noteGrant = ____cooldown_2Ejs.noteGrant
-local ____gate_2Ejs = require("domain.gates.gate")
-local takeFromGates = ____gate_2Ejs.takeFromGates
-local ____leases_2Ejs = require("domain.leases")
-local leaseEndMs = ____leases_2Ejs.leaseEndMs
-local ____budgets_2Ejs = require("domain.scheduling.budgets")
-local payHedge = ____budgets_2Ejs.payHedge
-local payRetry = ____budgets_2Ejs.payRetry
-local ____first_2Dtoken_2Ejs = require("domain.scheduling.first-token")
-local firstTokenDueMs = ____first_2Dtoken_2Ejs.firstTokenDueMs
-local hedgeAfterMs = ____first_2Dtoken_2Ejs.hedgeAfterMs
-local ____pacer_2Ejs = require("domain.scheduling.pacer")
-local notePacedGrant = ____pacer_2Ejs.notePacedGrant
-local ____pool_2Ejs = require("domain.scheduling.pool")
-local poolOf = ____pool_2Ejs.poolOf
-local ____scope_2Dstate_2Ejs = require("domain.scope-state")
-local forgetFacts = ____scope_2Dstate_2Ejs.forgetFacts
-local ____selection_2Ejs = require("domain.selection")
-local noteTurn = ____selection_2Ejs.noteTurn
-local ____standing_2Ejs = require("domain.standing")
-local estimatedTokens = ____standing_2Ejs.estimatedTokens
-local isTokenLimited = ____standing_2Ejs.isTokenLimited
-function payFor(state, want)
-if want.retry == true then
-state.retriesInFlight = state.retriesInFlight + 1
-if state.scheduling.retryBudget then
-payRetry(state.budgets)
+____loaded["domain.admission"] = {admitAll = admitAll}
 end
-end
-if want.hedge == true then
-payHedge(state.budgets)
-end
-end
-function noteMeans(state, estimate, want)
-state.meanTokens = moved(state.meanTokens, estimate)
-if want.promptTokens ~= nil then
-state.meanPromptTokens = moved(state.meanPromptTokens, want.promptTokens)
-end
-end
-function moved(mean, sample)
-return mean == 0 and sample or mean + MEAN_ALPHA * (sample - mean)
-end
-function dueMs(state, ____bindingPattern0, want, nowMs)
-local health
-local config
-config = ____bindingPattern0.config
-health = ____bindingPattern0.health
-if health.ttftMs == 0 then
-return nil
-end
-return firstTokenDueMs({
-ownTtftMs = health.ttftMs,
-poolTtftMs = poolOf(state, nowMs).ttftMs,
-ttftTimeoutMs = config.ttftTimeoutMs,
-promptTokens = want.promptTokens,
-meanPromptTokens = state.meanPromptTokens
-})
-end
-MEAN_ALPHA = 0.05
-function ____exports.grantTo(state, want, chosen, passed, clock)
-local ____chosen_0 = chosen
-local source = ____chosen_0.source
-local probe = ____chosen_0.probe
-local waitMs = ____chosen_0.waitMs
-local ____want_1 = want
-local leaseId = ____want_1.leaseId
-local ____clock_2 = clock
-local nowMs = ____clock_2.nowMs
-local estimate = estimatedTokens(state, source, want)
-local tokens = isTokenLimited(state, source) and estimate or 0
-local startMs = nowMs + waitMs
-local start = waitMs == 0 and clock or ({nowMs = startMs, wallMs = clock.wallMs})
-local windowId = takeFromGates(
-source.rules,
-source.gates,
-start,
-tokens,
-leaseId
-)
-local globalWindowId = takeFromGates(
-state.globalRules,
-state.globalGates,
-start,
-tokens,
-leaseId
-)
-if state.scheduling.pacer then
-notePacedGrant(source.pacer, source.config, startMs, nowMs)
-end
-if probe then
-startProbe(source.breaker, leaseId)
-end
-noteGrant(source.cooldown, startMs)
-noteTurn(state, chosen)
-payFor(state, want)
-noteMeans(state, estimate, want)
-local ____leaseId_4 = leaseId
-local ____source_config_name_5 = source.config.name
-local ____waitMs_6 = waitMs
-local ____source_breaker_epoch_7 = source.breaker.epoch
-local ____probe_8 = probe
-local ____windowId_9 = windowId
-local ____state_leaseTtlMs_10 = state.leaseTtlMs
-local ____state_scheduling_overdue_3
-if state.scheduling.overdue then
-____state_scheduling_overdue_3 = dueMs(state, source, want, nowMs)
-else
-____state_scheduling_overdue_3 = nil
-end
-local grant = {
-leaseId = ____leaseId_4,
-source = ____source_config_name_5,
-startInMs = ____waitMs_6,
-epoch = ____source_breaker_epoch_7,
-probe = ____probe_8,
-windowId = ____windowId_9,
-reservedTokens = tokens,
-leaseTtlMs = ____state_leaseTtlMs_10,
-firstTokenDueMs = ____state_scheduling_overdue_3,
-hedgeAfterMs = hedgeAfterMs(poolOf(state, nowMs).ttftMs),
-passedOver = passed
-}
-state.leases:add({
-grant = grant,
-globalWindowId = globalWindowId,
-expiresAtMs = leaseEndMs(nowMs, state.leaseTtlMs),
-startedAtMs = startMs,
-inflight = state.leases:inflightOf(source.config.name) + 1,
-promptTokens = want.promptTokens,
-tag = want.tag or "",
-retry = want.retry == true,
-overdue = "no",
-ttftMs = 0
-})
-if state.keepsFacts then
-forgetFacts(state, source)
-end
-return grant
-end
-return ____exports
-end,
-["domain.leases"] = function(...) 
-local ____exports = {}
-function ____exports.leaseEndMs(nowMs, leaseTtlMs)
-return math.ceil(nowMs + leaseTtlMs)
-end
-return ____exports
-end,
-["domain.scope-state"] = function(...) 
-local ____lualib = require("lualib_bundle")
-local Map = ____lualib.Map
-local __TS__New = ____lualib.__TS__New
-local __TS__Iterator = ____lualib.__TS__Iterator
-local ____exports = {}
-local forgetFactsOf
-local ____breaker_2Ejs = require("domain.breaker")
-local closedBreaker = ____breaker_2Ejs.closedBreaker
-local ____cooldown_2Ejs = require("domain.cooldown")
-local noCooldown = ____cooldown_2Ejs.noCooldown
-local ____gate_2Ejs = require("domain.gates.gate")
-local emptyGateRecord = ____gate_2Ejs.emptyGateRecord
-local gateRules = ____gate_2Ejs.gateRules
-local ____budgets_2Ejs = require("domain.scheduling.budgets")
-local newBudgets = ____budgets_2Ejs.newBudgets
-local ____evidence_2Ejs = require("domain.scheduling.evidence")
-local noEvidence = ____evidence_2Ejs.noEvidence
-local ____gradient_2Ejs = require("domain.scheduling.gradient")
-local newGradient = ____gradient_2Ejs.newGradient
-local ____health_2Ejs = require("domain.scheduling.health")
-local newHealth = ____health_2Ejs.newHealth
-local ____pacer_2Ejs = require("domain.scheduling.pacer")
-local lowerLimit = ____pacer_2Ejs.lowerLimit
-local newPacer = ____pacer_2Ejs.newPacer
-local ____token_2Dlearning_2Ejs = require("domain.scheduling.token-learning")
-local newTokenBook = ____token_2Dlearning_2Ejs.newTokenBook
-function forgetFactsOf(source)
-source.facts = nil
-source.standing = nil
-source.score = nil
-end
-function ____exports.newSourceRecord(nowMs)
-return {
-gates = emptyGateRecord(),
-breaker = closedBreaker(nowMs),
-cooldown = noCooldown(),
-pacer = newPacer(),
-gradient = newGradient(),
-evidence = noEvidence(),
-health = newHealth(),
-reclosedAtMs = -math.huge,
-turns = 0,
-lastGrant = 0,
-lastError = nil
-}
-end
-function ____exports.newScopeState(setup, nowMs, leases, bookOf, recordOf)
-if bookOf == nil then
-bookOf = newTokenBook
-end
-if recordOf == nil then
-recordOf = function() return ____exports.newSourceRecord(nowMs) end
-end
-local sources = __TS__New(Map)
-local models = __TS__New(Map)
-for ____, config in ipairs(setup.sources) do
-local name = config.name
-local model = config.model
-local sizes = models:get(model) or ({
-book = bookOf(model),
-want = nil,
-tokens = 0
-})
-models:set(model, sizes)
-local record = recordOf(name)
-local ____sources_set_15 = sources.set
-local ____name_14 = name
-local ____config_2 = config
-local ____gateRules_result_3 = gateRules(config)
-local ____record_gates_4 = record.gates
-local ____record_breaker_5 = record.breaker
-local ____record_cooldown_6 = record.cooldown
-local ____record_pacer_7 = record.pacer
-local ____record_gradient_8 = record.gradient
-local ____record_evidence_9 = record.evidence
-local ____record_health_10 = record.health
-local ____sizes_11 = sizes
-local ____lowerLimit_result_12 = lowerLimit(config.tpm, setup.global.tpm)
-local ____record_reclosedAtMs_13 = record.reclosedAtMs
-local ____opt_0 = setup.priceFactors
-____sources_set_15(sources, ____name_14, {
-config = ____config_2,
-rules = ____gateRules_result_3,
-gates = ____record_gates_4,
-breaker = ____record_breaker_5,
-cooldown = ____record_cooldown_6,
-pacer = ____record_pacer_7,
-gradient = ____record_gradient_8,
-evidence = ____record_evidence_9,
-health = ____record_health_10,
-sizes = ____sizes_11,
-mostTokens = ____lowerLimit_result_12,
-reclosedAtMs = ____record_reclosedAtMs_13,
-priceFactor = ____opt_0 and ____opt_0[name] or 1,
-turns = record.turns,
-lastGrant = record.lastGrant,
-lastError = record.lastError,
-facts = nil,
-standing = nil,
-score = nil
-})
-end
-return {
-sources = sources,
-globalRules = gateRules(setup.global),
-globalGates = emptyGateRecord(),
-leases = leases,
-breaker = setup.breaker,
-selector = setup.selector,
-scheduling = setup.scheduling,
-budgets = newBudgets(),
-retriesInFlight = 0,
-workers = __TS__New(Map),
-meanTokens = 0,
-meanPromptTokens = 0,
-grantsOfUpperClass = 0,
-pool = nil,
-leaseTtlMs = setup.leaseTtlMs,
-turnFloor = 0,
-grantCount = 0,
-keepsFacts = false,
-lineup = nil,
-lastProgressMs = -math.huge
-}
-end
-function ____exports.keepFacts(state)
-state.keepsFacts = true
-state.lineup = nil
-for ____, source in __TS__Iterator(state.sources:values()) do
-forgetFactsOf(source)
-source.sizes.want = nil
-end
-end
-function ____exports.forgetFacts(state, source)
-local ____state_16 = state
-local lineup = ____state_16.lineup
-local ____state_globalRules_limits_17 = state.globalRules.limits
-local maxConcurrency = ____state_globalRules_limits_17.maxConcurrency
-local rpm = ____state_globalRules_limits_17.rpm
-local tpm = ____state_globalRules_limits_17.tpm
-forgetFactsOf(source)
-if maxConcurrency == 0 and rpm == 0 and tpm == 0 then
-if lineup == nil then
-return
-end
-if lineup.stale == nil then
-lineup.stale = source
-elseif lineup.stale ~= source then
-state.lineup = nil
-end
-return
-end
-state.lineup = nil
-for ____, other in __TS__Iterator(state.sources:values()) do
-other.facts = nil
-other.standing = nil
-end
-end
-return ____exports
-end,
-["domain.selection"] = function(...) 
-local ____lualib = require("lualib_bundle")
-local __TS__ArrayIncludes = ____lualib.__TS__ArrayIncludes
-local __TS__ArrayFilter = ____lualib.__TS__ArrayFilter
-local __TS__ArraySome = ____lualib.__TS__ArraySome
-local ____exports = {}
-local isPlain, chooseFromLineup, isBetter, scoreOf, demotionOf, steadyScore, steadyScoreNow, expectedMs, UNLIMITED_CAPACITY, LIMITED_HERE_FACTOR, NOISE
-local ____lineup_2Ejs = require("domain.lineup")
-local scoreFor = ____lineup_2Ejs.scoreFor
-local ____random_2Ejs = require("domain.random")
-local jittered = ____random_2Ejs.jittered
-local ____expected_2Dtime_2Ejs = require("domain.scheduling.expected-time")
-local attemptTimeMs = ____expected_2Dtime_2Ejs.attemptTimeMs
-local successTimeMs = ____expected_2Dtime_2Ejs.successTimeMs
-local ____health_2Ejs = require("domain.scheduling.health")
-local successShare = ____health_2Ejs.successShare
-local ____in_2Dforce_2Ejs = require("domain.scheduling.in-force")
-local windowInForce = ____in_2Dforce_2Ejs.windowInForce
-local ____pool_2Ejs = require("domain.scheduling.pool")
-local poolOf = ____pool_2Ejs.poolOf
-local ____token_2Dlearning_2Ejs = require("domain.scheduling.token-learning")
-local learnedOutTokens = ____token_2Dlearning_2Ejs.learnedOutTokens
-function isPlain(____bindingPattern0, ____bindingPattern1)
-local selector
-selector = ____bindingPattern0.selector
-local limitedHere
-local affinity
-local ordered
-ordered = ____bindingPattern1.ordered
-affinity = ____bindingPattern1.affinity
-limitedHere = ____bindingPattern1.limitedHere
-return selector == "health_aware" and ordered ~= true and affinity == nil and #limitedHere == 0
-end
-function chooseFromLineup(state, lineup, want, nowMs, random)
-local ____lineup_3 = lineup
-local standings = ____lineup_3.standings
-local scores = ____lineup_3.scores
-scoreFor(lineup, want)
-local best = nil
-local bestRank = math.huge
-local bestScore = 0
-local at = -1
-for ____, standing in ipairs(standings) do
 do
-local __continue18
-repeat
-at = at + 1
-local rank = standing.rank
-if not standing.startable or rank > bestRank then
-__continue18 = true
-break
-end
-local steady = scores[at + 1]
-if steady < 0 then
-steady = steadyScore(
-state,
-standing.source,
-standing.waitMs,
-want,
-nowMs
-)
-scores[at + 1] = steady
-end
-local score = jittered(steady, NOISE, random)
-if best ~= nil and rank == bestRank and (score > bestScore or not isBetter(standing, score, best, bestScore)) then
-__continue18 = true
-break
-end
-best = standing
-bestRank = rank
-bestScore = score
-__continue18 = true
-until true
-if not __continue18 then
-break
-end
-end
-end
-return best
-end
-function isBetter(a, scoreA, b, scoreB)
-if scoreA ~= scoreB then
-return scoreA < scoreB
-end
-return a.source.lastGrant < b.source.lastGrant
-end
-function scoreOf(state, standing, want, nowMs, random)
-local ____standing_4 = standing
-local source = ____standing_4.source
-local demotion = demotionOf(source, want)
-if state.selector == "health_aware" then
-return jittered(
-steadyScore(
-state,
-source,
-standing.waitMs,
-want,
-nowMs
-) * demotion,
-NOISE,
-random
-)
-end
-local ____source_5 = source
-local config = ____source_5.config
-if state.selector == "round_robin" then
-return math.max(source.turns, state.turnFloor) * demotion
-end
-local busy = state.leases:inflightOf(config.name)
-local capacity = config.maxConcurrency > 0 and config.maxConcurrency or UNLIMITED_CAPACITY
-return (busy + 1) / (capacity * config.weight) * demotion
-end
-function demotionOf(source, ____bindingPattern0)
-local limitedHere
-limitedHere = ____bindingPattern0.limitedHere
-return #limitedHere > 0 and __TS__ArrayIncludes(limitedHere, source.config.name) and LIMITED_HERE_FACTOR or 1
-end
-function steadyScore(state, source, waitMs, want, nowMs)
-if not state.keepsFacts then
-return steadyScoreNow(
-state,
-source,
-waitMs,
-want,
-nowMs
-)
-end
-local kept = source.score
-if kept ~= nil and kept.waitMs == waitMs and kept.maxTokens == want.maxTokens and kept.tag == want.tag then
-return kept.value
-end
-local value = steadyScoreNow(
-state,
-source,
-waitMs,
-want,
-nowMs
-)
-source.score = {tag = want.tag, maxTokens = want.maxTokens, waitMs = waitMs, value = value}
-return value
-end
-function steadyScoreNow(state, source, waitMs, want, nowMs)
-local ____source_6 = source
-local config = ____source_6.config
-local health = ____source_6.health
-local window = windowInForce(state, source, nowMs)
-local capacity = window == math.huge and UNLIMITED_CAPACITY or window
-local used = math.min(
-1,
-(state.leases:inflightOf(config.name) + 1) / (capacity * config.weight)
-)
-local timeMs = expectedMs(state, source, want, nowMs)
-local successMs = successTimeMs(
-health,
-successShare(health, nowMs),
-timeMs,
-waitMs
-)
-return successMs / (1 - 0.5 * used) * source.priceFactor
-end
-function expectedMs(state, source, want, nowMs)
-local learned = learnedOutTokens(source.sizes.book, want.tag or "")
-local ____temp_7
-if learned == nil then
-____temp_7 = nil
-else
-____temp_7 = math.min(learned, want.maxTokens or math.huge)
-end
-local outTokens = ____temp_7
-return attemptTimeMs(
-source.health,
-poolOf(state, nowMs),
-outTokens
-)
-end
-UNLIMITED_CAPACITY = 32
-LIMITED_HERE_FACTOR = 4
-local FAILED_HERE_PATIENCE_MS = 30001
-local AFFINITY_TOLERANCE = 1.5
-NOISE = 0.02
-function ____exports.withoutFailedHere(standings, want)
-if #want.failedHere == 0 then
-return standings
-end
-local untried = __TS__ArrayFilter(
-standings,
-function(____, s) return not __TS__ArrayIncludes(want.failedHere, s.source.config.name) end
-)
-local able = __TS__ArraySome(
-untried,
-function(____, s) return s.source.breaker.state == "closed" and s.waitMs <= FAILED_HERE_PATIENCE_MS end
-)
-return able and untried or standings
-end
-function ____exports.choose(state, standings, want, nowMs, random)
-local ____state_0 = state
-local lineup = ____state_0.lineup
-if #standings > 1 and (lineup and lineup.standings) == standings and isPlain(state, want) then
-return chooseFromLineup(
-state,
-lineup,
-want,
-nowMs,
-random
-)
-end
-local best = nil
-local bestScore = 0
-local own = nil
-local ownScore = 0
-for ____, standing in ipairs(standings) do
-do
-local __continue8
-repeat
-if not standing.startable then
-__continue8 = true
-break
-end
-if want.ordered == true then
-return standing
-end
-if best ~= nil and standing.rank > best.rank then
-__continue8 = true
-break
-end
-local score = #standings == 1 and 0 or scoreOf(
-state,
-standing,
-want,
-nowMs,
-random
-)
-if want.affinity ~= nil and standing.source.config.name == want.affinity then
-own = standing
-ownScore = score
-end
-if best == nil or standing.rank < best.rank or isBetter(standing, score, best, bestScore) then
-best = standing
-bestScore = score
-end
-__continue8 = true
-until true
-if not __continue8 then
-break
-end
-end
-end
-if own == nil or best == nil or own.rank > best.rank or best.probe then
-return best
-end
-return ownScore <= AFFINITY_TOLERANCE * bestScore and own or best
-end
-function ____exports.usualMs(state, source, want, nowMs)
-local isKnown = learnedOutTokens(source.sizes.book, want.tag or "") ~= nil
-return isKnown and source.health.tpotMs > 0 and expectedMs(state, source, want, nowMs) or source.health.durationMs
-end
-function ____exports.noteTurn(state, ____bindingPattern0)
-local source
-source = ____bindingPattern0.source
-local start = math.max(source.turns, state.turnFloor)
-state.turnFloor = start
-source.turns = start + 1 / source.config.weight
-state.grantCount = state.grantCount + 1
-source.lastGrant = state.grantCount
-end
-return ____exports
-end,
-["domain.scheduling.expected-time"] = function(...) 
-local ____exports = {}
-local UNKNOWN_TTFT_MS = 1000
-local UNKNOWN_OUT_TOKENS = 256
-function ____exports.attemptTimeMs(h, pool, outTokens)
-local poolTtftMs = pool.ttftMs > 0 and pool.ttftMs or UNKNOWN_TTFT_MS
-local ttftMs = h.ttftMs > 0 and h.ttftMs or poolTtftMs
-local tpotMs = h.tpotMs > 0 and h.tpotMs or pool.tpotMs
-return ttftMs + (outTokens or UNKNOWN_OUT_TOKENS) * tpotMs
-end
-local LEAST_SAMPLES = 10
-local FRESH_MS = 30000
-function ____exports.isMeasured(h, nowMs)
-return h.samples >= LEAST_SAMPLES and nowMs - h.lastSuccessMs <= FRESH_MS
-end
-function ____exports.successTimeMs(h, good, timeMs, waitMs)
-return timeMs + (1 - good) / good * math.max(h.failMs, timeMs) + waitMs
-end
-return ____exports
-end,
-["domain.scheduling.fairness"] = function(...) 
-local ____lualib = require("lualib_bundle")
-local Map = ____lualib.Map
-local __TS__Iterator = ____lualib.__TS__Iterator
-local __TS__Spread = ____lualib.__TS__Spread
-local ____exports = {}
-local greatest, leastWaiting, isWaiting, goesFirst, forgetSilent, SILENT_MS, FORGET_MS
-function greatest(book)
-local most = 0
-for ____, ____value in __TS__Iterator(book:values()) do
-local virtualTime = ____value.virtualTime
-if virtualTime > most then
-most = virtualTime
-end
-end
-return most
-end
-function leastWaiting(book, ____self, nowMs)
-local least = nil
-for ____, other in __TS__Iterator(book:values()) do
-do
-local __continue10
-repeat
-if other == ____self or not isWaiting(other, nowMs) then
-__continue10 = true
-break
-end
-if least == nil or other.virtualTime < least then
-least = other.virtualTime
-end
-__continue10 = true
-until true
-if not __continue10 then
-break
-end
-end
-end
-return least
-end
-function isWaiting(worker, nowMs)
-return worker.waiting and nowMs - worker.lastVisitMs <= SILENT_MS
-end
-function goesFirst(a, b, isLowerTurn)
-if a.priority ~= b.priority then
-return a.priority < b.priority ~= isLowerTurn
-end
-return a.virtualTime < b.virtualTime
-end
-function forgetSilent(book, nowMs)
-for ____, ____value in ipairs({__TS__Spread(book)}) do
-local name = ____value[1]
-local worker = ____value[2]
-if nowMs - worker.lastVisitMs > FORGET_MS then
-book:delete(name)
-end
-end
-end
-____exports.LEAD = 4
-SILENT_MS = 1500
-FORGET_MS = 15000
-function ____exports.visit(book, name, nowMs)
-local worker = book:get(name)
-if worker == nil then
-forgetSilent(book, nowMs)
-worker = {virtualTime = 0, waiting = false, priority = 0, lastVisitMs = nowMs}
-book:set(name, worker)
-end
-if not worker.waiting and book.size > 1 then
-local presentTime = leastWaiting(book, worker, nowMs) or greatest(book)
-worker.virtualTime = math.max(worker.virtualTime, presentTime)
-end
-worker.lastVisitMs = nowMs
-return worker
-end
-function ____exports.mustYield(book, ____self, priority, isLowerTurn, nowMs)
-if book.size == 1 then
-return false
-end
-for ____, other in __TS__Iterator(book:values()) do
-do
-local __continue17
-repeat
-if other == ____self or not isWaiting(other, nowMs) then
-__continue17 = true
-break
-end
-if other.priority < priority and not isLowerTurn then
-return true
-end
-if other.priority == priority and ____self.virtualTime > other.virtualTime + ____exports.LEAD then
-return true
-end
-__continue17 = true
-until true
-if not __continue17 then
-break
-end
-end
-end
-return false
-end
-function ____exports.waitsForClass(book, ____self, priority, nowMs)
-if book.size == 1 then
-return false
-end
-for ____, other in __TS__Iterator(book:values()) do
-if other ~= ____self and isWaiting(other, nowMs) and other.priority < priority then
-return true
-end
-end
-return false
-end
-function ____exports.noteWaiting(____self, wants, answers)
-____self.waiting = false
-do
-local n = 0
-while n < #wants do
-do
-local __continue29
-repeat
-local answer = answers[n + 1]
-if not (answer.kind ~= nil) or answer.kind == "never" or answer.kind == "deadline" then
-__continue29 = true
-break
-end
-local ____wants_index_0 = wants[n + 1]
-local priority = ____wants_index_0.priority
-local hedge = ____wants_index_0.hedge
-if hedge == true then
-__continue29 = true
-break
-end
-____self.priority = ____self.waiting and math.min(____self.priority, priority) or priority
-____self.waiting = true
-__continue29 = true
-until true
-if not __continue29 then
-break
-end
-end
-n = n + 1
-end
-end
-end
-function ____exports.rankOf(book, ____self, nowMs)
-local rank = 0
-for ____, other in __TS__Iterator(book:values()) do
-if other ~= ____self and isWaiting(other, nowMs) and other.virtualTime < ____self.virtualTime then
-rank = rank + 1
-end
-end
-return rank
-end
-function ____exports.nextInLine(book, ____self, isLowerTurn, nowMs)
-local name = nil
-local best = nil
-for ____, ____value in __TS__Iterator(book) do
-local candidate = ____value[1]
-local worker = ____value[2]
-do
-local __continue37
-repeat
-if worker == ____self or not isWaiting(worker, nowMs) then
-__continue37 = true
-break
-end
-if best ~= nil and not goesFirst(worker, best, isLowerTurn) then
-__continue37 = true
-break
-end
-name = candidate
-best = worker
-__continue37 = true
-until true
-if not __continue37 then
-break
-end
-end
-end
-return name
-end
-return ____exports
-end,
-["domain.scheduling.line"] = function(...) 
-local ____lualib = require("lualib_bundle")
-local __TS__ArrayFindIndex = ____lualib.__TS__ArrayFindIndex
-local ____exports = {}
-local UPPER_GRANTS = 9
-function ____exports.lowerClassIsDue(state)
-return state.grantsOfUpperClass >= UPPER_GRANTS
-end
-function ____exports.firstOfLowerClass(line, wants)
-local ____wants_index_0 = wants[line[1] + 1]
-local priority = ____wants_index_0.priority
-if wants[line[#line] + 1].priority <= priority then
-return -1
-end
-return __TS__ArrayFindIndex(
-line,
-function(____, position) return wants[position + 1].priority > priority end
-)
-end
-function ____exports.noteClass(state, line, wants, granted, isLowerTurn)
-if isLowerTurn then
-state.grantsOfUpperClass = 0
-elseif wants[line[#line] + 1].priority > granted.priority then
-state.grantsOfUpperClass = state.grantsOfUpperClass + 1
-end
-end
-return ____exports
-end,
-["domain.scheduling.matching"] = function(...) 
-local ____lualib = require("lualib_bundle")
-local __TS__Iterator = ____lualib.__TS__Iterator
-local __TS__ArrayIncludes = ____lualib.__TS__ArrayIncludes
-local ____exports = {}
-local sizeOf, standingFor
-local ____standing_2Ejs = require("domain.standing")
-local estimatedTokens = ____standing_2Ejs.estimatedTokens
-local standingOf = ____standing_2Ejs.standingOf
-local ____budgets_2Ejs = require("domain.scheduling.budgets")
-local mayRetry = ____budgets_2Ejs.mayRetry
-local ____in_2Dforce_2Ejs = require("domain.scheduling.in-force")
-local rateInForce = ____in_2Dforce_2Ejs.rateInForce
-local tokensInForce = ____in_2Dforce_2Ejs.tokensInForce
-local ____size_2Dmatch_2Ejs = require("domain.scheduling.size-match")
-local fitsBetter = ____size_2Dmatch_2Ejs.fitsBetter
-local isTwoSided = ____size_2Dmatch_2Ejs.isTwoSided
-local LOOK_AHEAD = ____size_2Dmatch_2Ejs.LOOK_AHEAD
-local MOST_SKIPS = ____size_2Dmatch_2Ejs.MOST_SKIPS
-local matchingSize = ____size_2Dmatch_2Ejs.matchingSize
-local mismatch = ____size_2Dmatch_2Ejs.mismatch
-function sizeOf(state, source, nowMs)
-return matchingSize(
-tokensInForce(source),
-rateInForce(state, source, nowMs)
-)
-end
-function standingFor(state, source, want, clock)
-local ____source_config_0 = source.config
-local name = ____source_config_0.name
-if not __TS__ArrayIncludes(want.candidates, name) or __TS__ArrayIncludes(want.failedHere, name) or want.ordered == true then
-return nil
-end
-if want.hedge == true or state.leases:get(want.leaseId) ~= nil then
-return nil
-end
-if want.retry == true and state.scheduling.retryBudget and not mayRetry(state.budgets, state.retriesInFlight) then
-return nil
-end
-local standing = standingOf(state, source, want, clock)
-return standing.startable and standing or nil
-end
-function ____exports.canMatchSizes(state, nowMs)
-if not state.scheduling.sizeMatching or state.meanTokens == 0 then
-return false
-end
-local sizes = {}
-for ____, source in __TS__Iterator(state.sources:values()) do
-if source.breaker.state == "closed" then
-sizes[#sizes + 1] = sizeOf(state, source, nowMs)
-end
-end
-return isTwoSided(sizes, state.meanTokens)
-end
-function ____exports.betterFitting(state, source, line, from, wants, clock)
-local size = sizeOf(state, source, clock.nowMs)
-if size == 0 then
-return nil
-end
-local head = wants[line[from + 1] + 1]
-if (head.skips or 0) >= MOST_SKIPS or head.ordered == true then
-return nil
-end
-local best = mismatch(
-estimatedTokens(state, source, head),
-size
-)
-local found = nil
-do
-local at = from + 1
-while at < #line and at < from + LOOK_AHEAD do
-do
-local __continue12
-repeat
-local want = wants[line[at + 1] + 1]
-if want.priority ~= head.priority then
-break
-end
-local isOverdue = (want.skips or 0) >= MOST_SKIPS
-local badness = mismatch(
-estimatedTokens(state, source, want),
-size
-)
-if not isOverdue and not fitsBetter(best, badness) then
-__continue12 = true
-break
-end
-local standing = standingFor(state, source, want, clock)
-if standing == nil then
-__continue12 = true
-break
-end
-found = {at = at, standing = standing}
-best = badness
-if isOverdue then
-break
-end
-__continue12 = true
-until true
-if not __continue12 then
-break
-end
-end
-at = at + 1
-end
-end
-return found
-end
-return ____exports
-end,
-["domain.scheduling.size-match"] = function(...) 
-local ____exports = {}
-____exports.LOOK_AHEAD = 8
-____exports.MOST_SKIPS = 24
-local LEAST_GAIN = 1.0512710963760241
-function ____exports.matchingSize(tokensPerMinute, requestsPerS)
-if tokensPerMinute <= 0 or requestsPerS <= 0 or requestsPerS == math.huge then
-return 0
-end
-return tokensPerMinute / 60 / requestsPerS
-end
-function ____exports.isTwoSided(sizes, meanTokens)
-local below = false
-local above = false
-for ____, size in ipairs(sizes) do
-do
-local __continue5
-repeat
-if size == 0 then
-__continue5 = true
-break
-end
-if size < meanTokens then
-below = true
-elseif size > meanTokens then
-above = true
-end
-__continue5 = true
-until true
-if not __continue5 then
-break
-end
-end
-end
-return below and above
-end
-function ____exports.mismatch(tokens, size)
-local ratio = math.max(1, tokens) / size
-return ratio < 1 and 1 / ratio or ratio
-end
-function ____exports.fitsBetter(mismatchFirst, mismatchSecond)
-return mismatchSecond * LEAST_GAIN < mismatchFirst
-end
-return ____exports
-end,
-["domain.scheduling.evacuation"] = function(...) 
-local ____exports = {}
-local ____first_2Dtoken_2Ejs = require("domain.scheduling.first-token")
-local firstTokenDueMs = ____first_2Dtoken_2Ejs.firstTokenDueMs
-local ____pool_2Ejs = require("domain.scheduling.pool")
-local poolOf = ____pool_2Ejs.poolOf
-function ____exports.evacuationAgeMs(state, name, nowMs)
+local evacuationAgeMs
+local ____from = ____loaded["domain.scheduling.first-token"]
+local firstTokenDueMs = ____from.firstTokenDueMs
+local ____from = ____loaded["domain.scheduling.pool"]
+local poolOf = ____from.poolOf
+function evacuationAgeMs(state, name, nowMs)
 if not state.scheduling.evacuate then
 return nil
 end
@@ -5139,19 +4885,17 @@ meanPromptTokens = 0
 })
 return (dueMs or config.ttftTimeoutMs) / 2
 end
-return ____exports
-end,
-["domain.scheduling.wake"] = function(...) 
-local ____lualib = require("lualib_bundle")
-local __TS__ArrayFind = ____lualib.__TS__ArrayFind
-local ____exports = {}
-local ____standing_2Ejs = require("domain.standing")
-local hasRoomNow = ____standing_2Ejs.hasRoomNow
-local ____fairness_2Ejs = require("domain.scheduling.fairness")
-local nextInLine = ____fairness_2Ejs.nextInLine
-local ____line_2Ejs = require("domain.scheduling.line")
-local lowerClassIsDue = ____line_2Ejs.lowerClassIsDue
-function ____exports.wokenBy(state, released, worker, clock)
+____loaded["domain.scheduling.evacuation"] = {evacuationAgeMs = evacuationAgeMs}
+end
+do
+local wokenBy
+local ____from = ____loaded["lualib_bundle"]
+local __TS__ArrayFind = ____from.__TS__ArrayFind
+local ____from = ____loaded["domain.standing"]
+local hasRoomNow = ____from.hasRoomNow
+local ____from = ____loaded["domain.scheduling.fairness"]
+local nextInLine = ____from.nextInLine
+function wokenBy(state, released, worker, clock)
 local first = unpack(released, 1, 1)
 if first == nil then
 return nil
@@ -5162,7 +4906,7 @@ end
 local next = nextInLine(
 state.workers,
 state.workers:get(worker) or nil,
-lowerClassIsDue(state),
+(state.grantsOfUpperClass >= 9),
 clock.nowMs
 )
 if next == nil then
@@ -5184,250 +4928,170 @@ ____temp_0 = {source = usable, worker = next}
 end
 return ____temp_0
 end
-return ____exports
-end,
-["keys"] = function(...) 
-local ____lualib = require("lualib_bundle")
-local __TS__Iterator = ____lualib.__TS__Iterator
-local __TS__ArrayMap = ____lualib.__TS__ArrayMap
-local ____exports = {}
-local ____layout_2Ejs = require("layout")
-local LAYOUT_VERSION = ____layout_2Ejs.LAYOUT_VERSION
-____exports.STATE_KEY = "s" .. tostring(LAYOUT_VERSION)
-____exports.GRANTS_KEY = "g" .. tostring(LAYOUT_VERSION)
-____exports.LEASES_KEY = "l"
-____exports.WORKERS_KEY = "w"
-____exports.SIZES_KEY = "est"
-____exports.SCOPE_FIELD = "*"
-____exports.CLOCK_FIELD = "@"
-____exports.LIMITS_FIELD = "~"
-____exports.LIMITS_ID_FIELD = "~~"
-function ____exports.sourceLeasesKey(source)
-return (____exports.LEASES_KEY .. ":") .. source
+____loaded["domain.scheduling.wake"] = {wokenBy = wokenBy}
 end
-function ____exports.scopeKeys(prefix, sources)
-local keys = {
-____exports.STATE_KEY,
-____exports.LEASES_KEY,
-____exports.GRANTS_KEY,
-____exports.WORKERS_KEY,
-____exports.SIZES_KEY
-}
-for ____, source in __TS__Iterator(sources) do
-keys[#keys + 1] = ____exports.sourceLeasesKey(source)
+do
+local applyAccounts, noteEffect, answerWants, NO_GRANTS, NO_REFUSALS, NONE_APPLIED, runTick
+local ____from = ____loaded["lualib_bundle"]
+local __TS__ObjectAssign = ____from.__TS__ObjectAssign
+local ____from = ____loaded["domain.admission"]
+local admitAll = ____from.admitAll
+local ____from = ____loaded["domain.leases"]
+local leaseEndMs = ____from.leaseEndMs
+local ____from = ____loaded["domain.random"]
+local seededRandom = ____from.seededRandom
+local ____from = ____loaded["domain.scheduling.evacuation"]
+local evacuationAgeMs = ____from.evacuationAgeMs
+local ____from = ____loaded["domain.scheduling.wake"]
+local wokenBy = ____from.wokenBy
+local ____from = ____loaded["domain.settlement"]
+local hear = ____from.hear
+local reclaimExpired = ____from.reclaimExpired
+local settle = ____from.settle
+function applyAccounts(state, ____bindingPattern0, clock, random, events, released)
+local renew
+local verdicts
+local settles
+settles = ____bindingPattern0.settles
+verdicts = ____bindingPattern0.verdicts
+renew = ____bindingPattern0.renew
+if #settles + #verdicts + #renew == 0 then
+return NONE_APPLIED
 end
-return __TS__ArrayMap(
-keys,
-function(____, name) return prefix .. name end
+local applied = {}
+local ____list = settles
+for ____at = 1, #____list do
+local s = ____list[____at]
+local ____opt_0 = state.leases:get(s.leaseId)
+local source = ____opt_0 and ____opt_0.grant.source or s.source
+applied[#applied + 1] = noteEffect(
+state,
+source,
+settle(state, s, clock, random),
+clock,
+events,
+released
 )
 end
-return ____exports
-end,
-["layout"] = function(...) 
-local ____lualib = require("lualib_bundle")
-local __TS__ArrayPush = ____lualib.__TS__ArrayPush
-local ____exports = {}
-____exports.LAYOUT_VERSION = 2
-function ____exports.flattenSource(source)
-local ____source_0 = source
-local gates = ____source_0.gates
-local breaker = ____source_0.breaker
-local cooldown = ____source_0.cooldown
-local pacer = ____source_0.pacer
-local gradient = ____source_0.gradient
-local evidence = ____source_0.evidence
-local health = ____source_0.health
-local ____breaker_1 = breaker
-local stretches = ____breaker_1.stretches
-local ____pacer_2 = pacer
-local window = ____pacer_2.window
-local rate = ____pacer_2.rate
-local windowNoise = ____pacer_2.windowNoise
-local rateNoise = ____pacer_2.rateNoise
-local goodput = ____pacer_2.goodput
+local ____list = verdicts
+for ____at = 1, #____list do
+local v = ____list[____at]
+applied[#applied + 1] = noteEffect(
+state,
+v.source,
+hear(state, v, clock, random),
+clock,
+events,
+released
+)
+end
+local ____list = renew
+for ____at = 1, #____list do
+local leaseId = ____list[____at]
+applied[#applied + 1] = state.leases:renew(
+leaseId,
+leaseEndMs(clock.nowMs, state.leaseTtlMs)
+)
+end
+return applied
+end
+function noteEffect(state, source, effect, clock, events, released)
+if effect.stateChanged then
+local ____effect_tripped_2
+if effect.tripped then
+____effect_tripped_2 = evacuationAgeMs(state, source, clock.nowMs)
+else
+____effect_tripped_2 = nil
+end
+local evacuateAfterMs = ____effect_tripped_2
+events[#events + 1] = __TS__ObjectAssign({type = "state", source = source}, evacuateAfterMs == nil and ({}) or ({evacuateAfterMs = evacuateAfterMs}))
+elseif effect.released then
+released[#released + 1] = source
+end
+if effect.cooling and state.scheduling.prefetchMs > 0 then
+events[#events + 1] = {type = "cooling", source = source}
+end
+return effect.applied
+end
+function answerWants(state, batch, clock, random, applied)
+if #batch.wants == 0 then
+return {grants = NO_GRANTS, refusals = NO_REFUSALS, hintMs = nil, applied = applied}
+end
+local grants = nil
+local refusals = nil
+local hintMs = nil
+for ____, answer in ipairs(admitAll(
+state,
+batch.wants,
+batch.worker,
+clock,
+random
+)) do
+if answer.kind ~= nil then
+if refusals == nil then
+refusals = {}
+end
+refusals[#refusals + 1] = answer
+if answer.kind ~= "never" then
+hintMs = math.min(hintMs or answer.waitHintMs, answer.waitHintMs)
+end
+else
+if grants == nil then
+grants = {}
+end
+grants[#grants + 1] = answer
+end
+end
+return {grants = grants or NO_GRANTS, refusals = refusals or NO_REFUSALS, hintMs = hintMs, applied = applied}
+end
+NO_GRANTS = {}
+NO_REFUSALS = {}
+local NONE_RELEASED = {}
+NONE_APPLIED = {}
+local CAPACITY_RECLAIMED = {type = "capacity", source = "*"}
+function runTick(state, batch, clock)
+local events = reclaimExpired(state, clock) > 0 and ({CAPACITY_RECLAIMED}) or ({})
+local random = seededRandom(batch.seed)
+local released = #batch.settles == 0 and NONE_RELEASED or ({})
+local applied = applyAccounts(
+state,
+batch,
+clock,
+random,
+events,
+released
+)
+local reply = answerWants(
+state,
+batch,
+clock,
+random,
+applied
+)
+local woken = wokenBy(state, released, batch.worker, clock)
+if woken ~= nil then
+events[#events + 1] = __TS__ObjectAssign({type = "capacity"}, woken)
+end
+return {reply = reply, events = events}
+end
+____loaded["domain.tick-rules"] = {runTick = runTick}
+end
+do
+local packedList, flattenScope, restoreScope
+local ____from = ____loaded["lualib_bundle"]
+local __TS__ArrayPush = ____from.__TS__ArrayPush
+function packedList(values)
+return string.sub(
+cmsgpack.pack(values),
+#values < 16 and 2 or 4
+)
+end
+function flattenScope(state)
+local ____state_0 = state
+local globalGates = ____state_0.globalGates
+local pool = ____state_0.pool
 local values = {
-____exports.LAYOUT_VERSION,
-gates.windowId,
-gates.windowRequests,
-gates.windowTokens,
-gates.requestTatMs,
-gates.tokenTatMs,
-gates.newestGrant,
-breaker.state,
-breaker.epoch,
-breaker.openUntilMs,
-breaker.trips,
-breaker.closedAtMs,
-breaker.consecutiveFailures,
-breaker.dead,
-breaker.deadInARow,
-breaker.probeLease,
-breaker.probesLeft,
-stretches.ids,
-stretches.successes,
-stretches.failures,
-cooldown.coolUntilMs,
-cooldown.limitedInARow,
-cooldown.limitedAtMs,
-cooldown.nextGrantMs,
-window.wMax,
-window.cutAtMs,
-window.kMs,
-rate.wMax,
-rate.cutAtMs,
-rate.kMs,
-windowNoise.vainCuts,
-windowNoise.rareCuts,
-windowNoise.fullLevel,
-windowNoise.attempts,
-windowNoise.refusals,
-windowNoise.usualGap,
-windowNoise.heardAttempts,
-windowNoise.heardAtMs,
-rateNoise.vainCuts,
-rateNoise.rareCuts,
-rateNoise.fullLevel,
-rateNoise.attempts,
-rateNoise.refusals,
-rateNoise.usualGap,
-rateNoise.heardAttempts,
-rateNoise.heardAtMs,
-goodput.weight,
-goodput.atMs,
-goodput.firstAtMs,
-goodput.bestPerS,
-goodput.bestAtMs,
-goodput.granted,
-goodput.refused,
-pacer.attemptMs,
-pacer.startWindow,
-pacer.rateTatMs,
-pacer.rateToleranceMs,
-pacer.learnedRpm,
-pacer.learnedTpm,
-pacer.firstAdmittedMs,
-pacer.admitted,
-pacer.bucket,
-pacer.bucketCount,
-pacer.earlierCount,
-gradient.samples,
-gradient.baseMs,
-gradient.baseAtMs,
-evidence.score,
-evidence.atMs,
-evidence.fails,
-evidence.hangs,
-health.successes,
-health.failures,
-health.atMs,
-health.ttftMs,
-health.tpotMs,
-health.failMs,
-health.durationMs,
-health.samples,
-health.lastSuccessMs,
-source.reclosedAtMs,
-source.turns,
-source.lastGrant
-}
-if source.lastError ~= nil then
-__TS__ArrayPush(values, source.lastError.code, source.lastError.message)
-end
-return values
-end
-function ____exports.restoredSource(v)
-return {
-gates = {
-windowId = v[2],
-windowRequests = v[3],
-windowTokens = v[4],
-requestTatMs = v[5],
-tokenTatMs = v[6],
-newestGrant = v[7]
-},
-breaker = {
-state = v[8],
-epoch = v[9],
-openUntilMs = v[10],
-trips = v[11],
-closedAtMs = v[12],
-consecutiveFailures = v[13],
-dead = v[14],
-deadInARow = v[15],
-probeLease = v[16],
-probesLeft = v[17],
-stretches = {ids = v[18], successes = v[19], failures = v[20]}
-},
-cooldown = {coolUntilMs = v[21], limitedInARow = v[22], limitedAtMs = v[23], nextGrantMs = v[24]},
-pacer = {
-window = {wMax = v[25], cutAtMs = v[26], kMs = v[27]},
-rate = {wMax = v[28], cutAtMs = v[29], kMs = v[30]},
-windowNoise = {
-vainCuts = v[31],
-rareCuts = v[32],
-fullLevel = v[33],
-attempts = v[34],
-refusals = v[35],
-usualGap = v[36],
-heardAttempts = v[37],
-heardAtMs = v[38]
-},
-rateNoise = {
-vainCuts = v[39],
-rareCuts = v[40],
-fullLevel = v[41],
-attempts = v[42],
-refusals = v[43],
-usualGap = v[44],
-heardAttempts = v[45],
-heardAtMs = v[46]
-},
-goodput = {
-weight = v[47],
-atMs = v[48],
-firstAtMs = v[49],
-bestPerS = v[50],
-bestAtMs = v[51],
-granted = v[52],
-refused = v[53]
-},
-attemptMs = v[54],
-startWindow = v[55],
-rateTatMs = v[56],
-rateToleranceMs = v[57],
-learnedRpm = v[58],
-learnedTpm = v[59],
-firstAdmittedMs = v[60],
-admitted = v[61],
-bucket = v[62],
-bucketCount = v[63],
-earlierCount = v[64]
-},
-gradient = {samples = v[65], baseMs = v[66], baseAtMs = v[67]},
-evidence = {score = v[68], atMs = v[69], fails = v[70], hangs = v[71]},
-health = {
-successes = v[72],
-failures = v[73],
-atMs = v[74],
-ttftMs = v[75],
-tpotMs = v[76],
-failMs = v[77],
-durationMs = v[78],
-samples = v[79],
-lastSuccessMs = v[80]
-},
-reclosedAtMs = v[81],
-turns = v[82],
-lastGrant = v[83],
-lastError = #v > 83 and ({code = v[84], message = v[85]}) or nil
-}
-end
-function ____exports.flattenScope(state)
-local ____state_3 = state
-local globalGates = ____state_3.globalGates
-local pool = ____state_3.pool
-local values = {
-____exports.LAYOUT_VERSION,
+3,
 state.budgets.retryTokens,
 state.budgets.hedgeTokens,
 state.retriesInFlight,
@@ -5455,10 +5119,7 @@ pool.failShare
 end
 return values
 end
-function ____exports.progressOf(v)
-return v[10]
-end
-function ____exports.restoreScope(state, v)
+function restoreScope(state, v)
 state.budgets.retryTokens = v[2]
 state.budgets.hedgeTokens = v[3]
 state.retriesInFlight = v[4]
@@ -5467,9 +5128,9 @@ state.meanPromptTokens = v[6]
 state.grantsOfUpperClass = v[7]
 state.turnFloor = v[8]
 state.grantCount = v[9]
-state.lastProgressMs = ____exports.progressOf(v)
-local ____state_4 = state
-local globalGates = ____state_4.globalGates
+state.lastProgressMs = (v[10])
+local ____state_1 = state
+local globalGates = ____state_1.globalGates
 globalGates.windowId = v[11]
 globalGates.windowRequests = v[12]
 globalGates.windowTokens = v[13]
@@ -5480,317 +5141,30 @@ if #v > 16 then
 state.pool = {measuredAtMs = v[17], ttftMs = v[18], tpotMs = v[19], failShare = v[20]}
 end
 end
-return ____exports
-end,
-["repair"] = function(...) 
-local ____lualib = require("lualib_bundle")
-local __TS__ArrayMap = ____lualib.__TS__ArrayMap
-local __TS__ArrayConcat = ____lualib.__TS__ArrayConcat
-local __TS__New = ____lualib.__TS__New
-local __TS__ArrayEvery = ____lualib.__TS__ArrayEvery
-local __TS__NumberIsNaN = ____lualib.__TS__NumberIsNaN
-local ____exports = {}
-local dropOtherType, dropFields, unpacked, stateCheck, isPacked, isAlike, isLike, startsLike, reviseLeases, SIZE_TYPES, MOST_MORE
-local ____leases_2Ejs = require("domain.leases")
-local leaseEndMs = ____leases_2Ejs.leaseEndMs
-local ____scope_2Dstate_2Ejs = require("domain.scope-state")
-local newScopeState = ____scope_2Dstate_2Ejs.newScopeState
-local ____common_2Dlimits_2Ejs = require("common-limits")
-local areLimits = ____common_2Dlimits_2Ejs.areLimits
-local ____keys_2Ejs = require("keys")
-local CLOCK_FIELD = ____keys_2Ejs.CLOCK_FIELD
-local GRANTS_KEY = ____keys_2Ejs.GRANTS_KEY
-local LEASES_KEY = ____keys_2Ejs.LEASES_KEY
-local LIMITS_FIELD = ____keys_2Ejs.LIMITS_FIELD
-local LIMITS_ID_FIELD = ____keys_2Ejs.LIMITS_ID_FIELD
-local SCOPE_FIELD = ____keys_2Ejs.SCOPE_FIELD
-local SIZES_KEY = ____keys_2Ejs.SIZES_KEY
-local STATE_KEY = ____keys_2Ejs.STATE_KEY
-local sourceLeasesKey = ____keys_2Ejs.sourceLeasesKey
-local WORKERS_KEY = ____keys_2Ejs.WORKERS_KEY
-local ____layout_2Ejs = require("layout")
-local flattenScope = ____layout_2Ejs.flattenScope
-local flattenSource = ____layout_2Ejs.flattenSource
-local LAYOUT_VERSION = ____layout_2Ejs.LAYOUT_VERSION
-local ____lease_2Dlayout_2Ejs = require("lease-layout")
-local LEASE_TYPES = ____lease_2Dlayout_2Ejs.LEASE_TYPES
-local ____lease_2Dstore_2Ejs = require("lease-store")
-local LeaseStore = ____lease_2Dstore_2Ejs.LeaseStore
-local packedLease = ____lease_2Dstore_2Ejs.packedLease
-local score = ____lease_2Dstore_2Ejs.score
-local unpackedLease = ____lease_2Dstore_2Ejs.unpackedLease
-local ____scope_2Dclock_2Ejs = require("scope-clock")
-local scopeClock = ____scope_2Dclock_2Ejs.scopeClock
-local ____size_2Dstore_2Ejs = require("size-store")
-local SizeStore = ____size_2Dstore_2Ejs.SizeStore
-function dropOtherType(key, wanted)
-local ____redis_call_result_1 = redis.call("TYPE", key)
-local ok = ____redis_call_result_1.ok
-if ok == wanted or ok == "none" then
-return 0
+____loaded["layout"] = {packedList = packedList, flattenScope = flattenScope, restoreScope = restoreScope}
 end
-redis.call("DEL", key)
-return 1
-end
-function dropFields(key, isGood)
-local stored = redis.call("HGETALL", key)
-local dropped = 0
 do
-local at = 0
-while at < #stored do
+local STATE_KEY, GRANTS_KEY
+STATE_KEY = "s" .. tostring(3)
+GRANTS_KEY = "g" .. tostring(3)
+____loaded["keys"] = {GRANTS_KEY = GRANTS_KEY, STATE_KEY = STATE_KEY}
+end
 do
-local __continue16
-repeat
-if isGood(
-stored[at + 1],
-unpacked(stored[at + 1 + 1])
-) then
-__continue16 = true
-break
-end
-redis.call("HDEL", key, stored[at + 1])
-dropped = dropped + 1
-__continue16 = true
-until true
-if not __continue16 then
-break
-end
-end
-at = at + 2
-end
-end
-return dropped
-end
-function unpacked(text)
-local value
-pcall(function()
-value = cmsgpack.unpack(text)
-end)
-return value
-end
-function stateCheck(setup, nowMs, leases)
-local sizes = __TS__New(SizeStore, "")
-local state = newScopeState(
-setup,
-nowMs,
-leases,
-function(model) return sizes:bookOf(model) end
-)
-return function(field, values)
-if field == CLOCK_FIELD then
-return true
-end
-if field == LIMITS_ID_FIELD then
-return isLike(values, {"string", "number"})
-end
-if field == LIMITS_FIELD then
-return areLimits(values)
-end
-if field == SCOPE_FIELD then
-return isPacked(
-values,
-flattenScope(state)
-)
-end
-local source = state.sources:get(field)
-return source == nil or isPacked(
-values,
-flattenSource(source)
-)
-end
-end
-function isPacked(values, example)
-if type(values) ~= "table" then
-return false
-end
-local packed = values
-local more = #packed - #example
-if packed[1] ~= LAYOUT_VERSION or more < 0 or more > MOST_MORE then
-return false
-end
-local types = __TS__ArrayMap(
-example,
-function(____, value) return type(value) end
-)
-return startsLike(packed, types) and __TS__ArrayEvery(
-example,
-function(____, value, at) return isAlike(packed[at + 1], value) end
-)
-end
-function isAlike(value, example)
-if type(example) ~= "table" then
-return true
-end
-local list = value
-local known = example
-return (#known == 0 or #list == #known) and __TS__ArrayEvery(
-list,
-function(____, item) return type(item) == "number" and not __TS__NumberIsNaN(item) end
-)
-end
-function isLike(values, types)
-return type(values) == "table" and startsLike(values, types)
-end
-function startsLike(values, types)
-do
-local at = 0
-while at < #types do
-local value = values[at + 1]
-if type(value) ~= types[at + 1] or __TS__NumberIsNaN(value) then
-return false
-end
-at = at + 1
-end
-end
-return true
-end
-function reviseLeases(prefix, names, leaseTtlMs, nowMs, ttlMs)
-local all = prefix .. LEASES_KEY
-local grants = prefix .. GRANTS_KEY
-local latest = score(leaseEndMs(nowMs, leaseTtlMs))
-local revised = 0
-for ____, key in ipairs(__TS__ArrayConcat(
-{all},
-__TS__ArrayMap(
-names,
-function(____, name) return prefix .. sourceLeasesKey(name) end
-)
-)) do
-for ____, leaseId in ipairs(redis.call("ZRANGEBYSCORE", key, "(" .. latest, "+inf")) do
-redis.call("ZADD", key, latest, leaseId)
-revised = revised + 1
-end
-end
-local stored = redis.call("HGETALL", grants)
-do
-local at = 0
-while at < #stored do
-do
-local __continue47
-repeat
-local leaseId = stored[at + 1]
-local lease = unpackedLease(leaseId, stored[at + 1 + 1])
-if lease == nil then
-__continue47 = true
-break
-end
-local latestMs = leaseEndMs(nowMs, lease.grant.leaseTtlMs)
-if lease.expiresAtMs > latestMs then
-lease.expiresAtMs = latestMs
-redis.call(
-"HSET",
-grants,
-leaseId,
-packedLease(lease)
-)
-revised = revised + 1
-end
-local own = prefix .. sourceLeasesKey(lease.grant.source)
-for ____, key in ipairs({all, own}) do
-redis.call(
-"ZADD",
-key,
-score(lease.expiresAtMs),
-leaseId
-)
-redis.call("PEXPIRE", key, ttlMs)
-end
-__continue47 = true
-until true
-if not __continue47 then
-break
-end
-end
-at = at + 2
-end
-end
-return revised
-end
-function ____exports.repair(prefix, setup, server, ttlMs)
-local names = __TS__ArrayMap(
-setup.sources,
-function(____, ____bindingPattern0)
-local name
-name = ____bindingPattern0.name
-return name
-end
-)
-local dropped = 0
-for ____, key in ipairs({STATE_KEY, GRANTS_KEY, WORKERS_KEY, SIZES_KEY}) do
-dropped = dropped + dropOtherType(prefix .. key, "hash")
-end
-for ____, key in ipairs(__TS__ArrayConcat(
-{LEASES_KEY},
-__TS__ArrayMap(
-names,
-function(____, name) return sourceLeasesKey(name) end
-)
-)) do
-dropped = dropped + dropOtherType(prefix .. key, "zset")
-end
-local clock = redis.call("HGET", prefix .. STATE_KEY, CLOCK_FIELD)
-local ____scopeClock_result_0 = scopeClock(
-server,
-type(clock) == "string" and clock or nil
-)
-local nowMs = ____scopeClock_result_0.nowMs
-dropped = dropped + dropFields(
-prefix .. STATE_KEY,
-stateCheck(
-setup,
-nowMs,
-__TS__New(LeaseStore, prefix, nowMs, names)
-)
-)
-dropped = dropped + dropFields(
-prefix .. WORKERS_KEY,
-function(_, values) return isLike(values, {"number", "boolean", "number", "number"}) end
-)
-dropped = dropped + dropFields(
-prefix .. SIZES_KEY,
-function(_, values) return isLike(values, SIZE_TYPES) end
-)
-dropped = dropped + dropFields(
-prefix .. GRANTS_KEY,
-function(_, values) return isLike(values, LEASE_TYPES) end
-)
-return dropped + reviseLeases(
-prefix,
-names,
-setup.leaseTtlMs,
-nowMs,
-ttlMs
-)
-end
-SIZE_TYPES = {
-"number",
-"number",
-"number",
-"number",
-"number"
-}
-MOST_MORE = 4
-return ____exports
-end,
-["common-limits"] = function(...) 
-local ____lualib = require("lualib_bundle")
-local __TS__ObjectAssign = ____lualib.__TS__ObjectAssign
-local __TS__ArrayMap = ____lualib.__TS__ArrayMap
-local __TS__ArraySome = ____lualib.__TS__ArraySome
-local ____exports = {}
-local knownOf, lower, hasOthers, DIMENSIONS
-local ____pacer_2Ejs = require("domain.scheduling.pacer")
-local lowerLimit = ____pacer_2Ejs.lowerLimit
-local ____keys_2Ejs = require("keys")
-local LIMITS_FIELD = ____keys_2Ejs.LIMITS_FIELD
-local LIMITS_ID_FIELD = ____keys_2Ejs.LIMITS_ID_FIELD
-local SCOPE_FIELD = ____keys_2Ejs.SCOPE_FIELD
+local knownOf, lower, hasOthers, DIMENSIONS, commonLimits, areLimits
+local ____from = ____loaded["lualib_bundle"]
+local __TS__ObjectAssign = ____from.__TS__ObjectAssign
+local __TS__ArrayMap = ____from.__TS__ArrayMap
+local __TS__ArraySome = ____from.__TS__ArraySome
+local ____from = ____loaded["domain.scheduling.pacer"]
+local lowerLimit = ____from.lowerLimit
 function knownOf(packed, nowMs)
 local known = packed == nil and ({}) or cmsgpack.unpack(packed)
 local valid = {}
 for name in pairs(known) do
 local limits = known[name]
-for ____, dimension in ipairs(DIMENSIONS) do
+local ____list = DIMENSIONS
+for ____at = 1, #____list do
+local dimension = ____list[____at]
 if limits[dimension][2] <= nowMs then
 limits[dimension] = {0, 0}
 end
@@ -5809,7 +5183,9 @@ local limits = known[name] or ({maxConcurrency = {0, 0}, rpm = {0, 0}, tpm = {0,
 known[name] = limits
 local differs = false
 local common = {maxConcurrency = 0, rpm = 0, tpm = 0}
-for ____, dimension in ipairs(DIMENSIONS) do
+local ____list = DIMENSIONS
+for ____at = 1, #____list do
+local dimension = ____list[____at]
 local lowest = lowerLimit(own[dimension], limits[dimension][1])
 if lowest == own[dimension] and lowest > 0 then
 limits[dimension] = {lowest, untilMs}
@@ -5822,7 +5198,9 @@ return differs and __TS__ObjectAssign({}, own, common) or own
 end
 function hasOthers(known, untilMs)
 for name in pairs(known) do
-for ____, dimension in ipairs(DIMENSIONS) do
+local ____list = DIMENSIONS
+for ____at = 1, #____list do
+local dimension = ____list[____at]
 local limit, ____until = unpack(known[name][dimension], 1, 2)
 if limit > 0 and ____until ~= untilMs then
 return true
@@ -5833,11 +5211,11 @@ return false
 end
 DIMENSIONS = {"maxConcurrency", "rpm", "tpm"}
 local NOTHING_NEW = {}
-function ____exports.commonLimits(setup, stored, nowMs)
+function commonLimits(setup, stored, nowMs)
 local ____setup_0 = setup
 local limitsId = ____setup_0.limitsId
 local leaseTtlMs = ____setup_0.leaseTtlMs
-local text = stored[LIMITS_ID_FIELD]
+local text = stored["~~"]
 local latestId, toldAtMs = unpack(
 text == nil and ({"", 0}) or cmsgpack.unpack(text),
 1,
@@ -5846,11 +5224,11 @@ text == nil and ({"", 0}) or cmsgpack.unpack(text),
 if latestId == limitsId and nowMs - toldAtMs < leaseTtlMs / 3 then
 return {setup = setup, changed = NOTHING_NEW}
 end
-local known = latestId == limitsId and ({}) or knownOf(stored[LIMITS_FIELD], nowMs)
+local known = latestId == limitsId and ({}) or knownOf(stored["~"], nowMs)
 local lowered = __TS__ObjectAssign(
 {},
 setup,
-{global = lower(known, SCOPE_FIELD, setup.global, nowMs + leaseTtlMs)}
+{global = lower(known, "*", setup.global, nowMs + leaseTtlMs)}
 )
 local sources = __TS__ArrayMap(
 setup.sources,
@@ -5862,9 +5240,9 @@ function(____, source, at) return source ~= setup.sources[at + 1] end
 )
 local id = (differs or hasOthers(known, nowMs + leaseTtlMs)) and "" or limitsId
 local changed = {
-LIMITS_ID_FIELD,
+"~~",
 cmsgpack.pack({id, nowMs}),
-LIMITS_FIELD,
+"~",
 cmsgpack.pack(known)
 }
 return {
@@ -5872,7 +5250,7 @@ setup = __TS__ObjectAssign({}, lowered, {sources = sources}),
 changed = changed
 }
 end
-function ____exports.areLimits(value)
+function areLimits(value)
 if type(value) ~= "table" then
 return false
 end
@@ -5881,7 +5259,9 @@ local limits = value[name]
 if type(limits) ~= "table" then
 return false
 end
-for ____, dimension in ipairs(DIMENSIONS) do
+local ____list = DIMENSIONS
+for ____at = 1, #____list do
+local dimension = ____list[____at]
 local entry = limits[dimension]
 if type(entry) ~= "table" or type(entry[1]) ~= "number" or type(entry[2]) ~= "number" then
 return false
@@ -5890,23 +5270,11 @@ end
 end
 return true
 end
-return ____exports
-end,
-["lease-layout"] = function(...) 
-local ____exports = {}
-local orNull
-local ____layout_2Ejs = require("layout")
-local LAYOUT_VERSION = ____layout_2Ejs.LAYOUT_VERSION
-function orNull(value)
-local ____temp_1
-if value == false then
-____temp_1 = nil
-else
-____temp_1 = value
+____loaded["common-limits"] = {areLimits = areLimits, commonLimits = commonLimits}
 end
-return ____temp_1
-end
-____exports.LEASE_TYPES = {
+do
+local LEASE_TYPES, flattenLease, restoreLease
+LEASE_TYPES = {
 "number",
 "string",
 "number",
@@ -5923,7 +5291,7 @@ ____exports.LEASE_TYPES = {
 "string",
 "table"
 }
-function ____exports.flattenLease(lease)
+function flattenLease(lease)
 local ____lease_0 = lease
 local grant = ____lease_0.grant
 local windowId = grant.windowId or false
@@ -5932,7 +5300,7 @@ local firstTokenDueMs = grant.firstTokenDueMs or false
 local hedgeAfterMs = grant.hedgeAfterMs or false
 local promptTokens = lease.promptTokens or false
 return {
-LAYOUT_VERSION,
+3,
 grant.source,
 grant.epoch,
 grant.probe,
@@ -5954,112 +5322,157 @@ hedgeAfterMs,
 promptTokens
 }
 end
-function ____exports.restoreLease(leaseId, v)
-if v[1] ~= LAYOUT_VERSION then
+function restoreLease(leaseId, version, source, epoch, probe, reservedTokens, leaseTtlMs, startInMs, expiresAtMs, startedAtMs, inflight, ttftMs, tag, retry, overdue, passedOver, windowId, globalWindowId, firstTokenDueMs, hedgeAfterMs, promptTokens)
+if version ~= 3 then
 return nil
 end
+local ____leaseId_4 = leaseId
+local ____source_5 = source
+local ____epoch_6 = epoch
+local ____probe_7 = probe
+local ____reservedTokens_8 = reservedTokens
+local ____leaseTtlMs_9 = leaseTtlMs
+local ____startInMs_10 = startInMs
+local ____passedOver_11 = passedOver
+local ____temp_1
+if windowId == false then
+____temp_1 = nil
+else
+____temp_1 = windowId
+end
+local ____temp_2
+if firstTokenDueMs == false then
+____temp_2 = nil
+else
+____temp_2 = firstTokenDueMs
+end
+local ____temp_3
+if hedgeAfterMs == false then
+____temp_3 = nil
+else
+____temp_3 = hedgeAfterMs
+end
+local ____temp_14 = {
+leaseId = ____leaseId_4,
+source = ____source_5,
+epoch = ____epoch_6,
+probe = ____probe_7,
+reservedTokens = ____reservedTokens_8,
+leaseTtlMs = ____leaseTtlMs_9,
+startInMs = ____startInMs_10,
+passedOver = ____passedOver_11,
+windowId = ____temp_1,
+firstTokenDueMs = ____temp_2,
+hedgeAfterMs = ____temp_3
+}
+local ____expiresAtMs_15 = expiresAtMs
+local ____startedAtMs_16 = startedAtMs
+local ____inflight_17 = inflight
+local ____ttftMs_18 = ttftMs
+local ____tag_19 = tag
+local ____retry_20 = retry
+local ____overdue_21 = overdue
+local ____temp_12
+if globalWindowId == false then
+____temp_12 = nil
+else
+____temp_12 = globalWindowId
+end
+local ____temp_13
+if promptTokens == false then
+____temp_13 = nil
+else
+____temp_13 = promptTokens
+end
 return {
-grant = {
-leaseId = leaseId,
-source = v[2],
-epoch = v[3],
-probe = v[4],
-reservedTokens = v[5],
-leaseTtlMs = v[6],
-startInMs = v[7],
-passedOver = v[15],
-windowId = orNull(v[16]),
-firstTokenDueMs = orNull(v[18]),
-hedgeAfterMs = orNull(v[19])
-},
-expiresAtMs = v[8],
-startedAtMs = v[9],
-inflight = v[10],
-ttftMs = v[11],
-tag = v[12],
-retry = v[13],
-overdue = v[14],
-globalWindowId = orNull(v[17]),
-promptTokens = orNull(v[20]) or nil
+grant = ____temp_14,
+expiresAtMs = ____expiresAtMs_15,
+startedAtMs = ____startedAtMs_16,
+inflight = ____inflight_17,
+ttftMs = ____ttftMs_18,
+tag = ____tag_19,
+retry = ____retry_20,
+overdue = ____overdue_21,
+globalWindowId = ____temp_12,
+promptTokens = ____temp_13
 }
 end
-return ____exports
-end,
-["lease-store"] = function(...) 
-local ____lualib = require("lualib_bundle")
-local __TS__Class = ____lualib.__TS__Class
-local __TS__ArraySlice = ____lualib.__TS__ArraySlice
-local ____exports = {}
-local listOf, MOST_ARGUMENTS
-local ____keys_2Ejs = require("keys")
-local GRANTS_KEY = ____keys_2Ejs.GRANTS_KEY
-local LEASES_KEY = ____keys_2Ejs.LEASES_KEY
-local sourceLeasesKey = ____keys_2Ejs.sourceLeasesKey
-local ____lease_2Dlayout_2Ejs = require("lease-layout")
-local flattenLease = ____lease_2Dlayout_2Ejs.flattenLease
-local restoreLease = ____lease_2Dlayout_2Ejs.restoreLease
+____loaded["lease-layout"] = {flattenLease = flattenLease, restoreLease = restoreLease, LEASE_TYPES = LEASE_TYPES}
+end
+do
+local listOf, inParts, unpackedLease, score, LeaseStore
+local ____from = ____loaded["lualib_bundle"]
+local __TS__Class = ____from.__TS__Class
+local __TS__ArraySlice = ____from.__TS__ArraySlice
+local ____from = ____loaded["keys"]
+local GRANTS_KEY = ____from.GRANTS_KEY
+local ____from = ____loaded["layout"]
+local packedList = ____from.packedList
+local ____from = ____loaded["lease-layout"]
+local flattenLease = ____from.flattenLease
+local restoreLease = ____from.restoreLease
 function listOf(lists, name)
 if lists[name] == nil then
 lists[name] = {}
 end
 return lists[name]
 end
-function ____exports.inParts(list, use)
+function inParts(list, use)
 if #list == 0 then
 return
 end
-if #list <= MOST_ARGUMENTS then
+if #list <= 1000 then
 use(list)
 return
 end
 do
 local from = 0
 while from < #list do
-use(__TS__ArraySlice(list, from, from + MOST_ARGUMENTS))
-from = from + MOST_ARGUMENTS
+use(__TS__ArraySlice(list, from, from + 1000))
+from = from + 1000
 end
 end
 end
-function ____exports.packedLease(lease)
-return cmsgpack.pack(flattenLease(lease))
-end
-function ____exports.unpackedLease(leaseId, packed)
+function unpackedLease(leaseId, packed)
 return restoreLease(
 leaseId,
 cmsgpack.unpack(packed)
 )
 end
-function ____exports.score(moment)
+function score(moment)
 return string.format("%.17g", moment)
 end
-local MOST_RECLAIMED = 256
-____exports.LeaseStore = __TS__Class()
-local LeaseStore = ____exports.LeaseStore
+LeaseStore = __TS__Class()
 LeaseStore.name = "LeaseStore"
 function LeaseStore.prototype.____constructor(self, prefix, nowMs, sources)
-self.prefix = prefix
 self.nowMs = nowMs
 self.sources = sources
 self.known = {}
 self.packed = {}
 self.moved = {}
+self.storedCounts = {}
 self.counts = {}
 self.movedCount = 0
 self.reclaimed = {}
 self.dropped = {}
 self.sourceKeys = {}
 self.touched = {}
-for ____, source in ipairs(sources) do
-self.sourceKeys[source] = sourceLeasesKey(source)
+self.allKey = prefix .. "l"
+self.grantsKey = prefix .. GRANTS_KEY
+self.now = (string.format("%.17g", nowMs))
+local ____list = sources
+for ____at = 1, #____list do
+local source = ____list[____at]
+self.sourceKeys[source] = prefix .. (("l" .. ":") .. source)
 end
 end
 function LeaseStore.prototype.prefetch(self, leaseIds)
-____exports.inParts(
+inParts(
 leaseIds,
 function(part)
 local found = redis.call(
 "HMGET",
-self.prefix .. GRANTS_KEY,
+self.grantsKey,
 unpack(part)
 )
 do
@@ -6077,7 +5490,7 @@ local known = self.known[leaseId]
 if known == nil then
 self:keep(
 leaseId,
-redis.call("HGET", self.prefix .. GRANTS_KEY, leaseId)
+redis.call("HGET", self.grantsKey, leaseId)
 )
 known = self.known[leaseId]
 end
@@ -6090,7 +5503,7 @@ end
 return ____temp_0
 end
 function LeaseStore.prototype.count(self)
-return self:countOf(LEASES_KEY)
+return self:countOf(self.allKey)
 end
 function LeaseStore.prototype.inflightOf(self, source)
 return self:countOf(self.sourceKeys[source])
@@ -6122,29 +5535,33 @@ end
 function LeaseStore.prototype.expire(self, nowMs, onExpired)
 local ended = redis.call(
 "ZRANGEBYSCORE",
-self.prefix .. LEASES_KEY,
+self.allKey,
 "-inf",
-____exports.score(nowMs),
+(string.format("%.17g", nowMs)),
 "LIMIT",
 0,
-MOST_RECLAIMED
+256
 )
 if #ended > 0 then
-for ____, source in ipairs(self.sources) do
+local ____list = self.sources
+for ____at = 1, #____list do
+local source = ____list[____at]
 self:inflightOf(source)
 end
 end
-for ____, leaseId in ipairs(ended) do
+local ____list = ended
+for ____at = 1, #____list do
+local leaseId = ____list[____at]
 do
 local __continue22
 repeat
 local ____self_reclaimed_1 = self.reclaimed
 ____self_reclaimed_1[#____self_reclaimed_1 + 1] = leaseId
-local packed = redis.call("HGET", self.prefix .. GRANTS_KEY, leaseId)
+local packed = redis.call("HGET", self.grantsKey, leaseId)
 self.known[leaseId] = false
 local ____temp_2
 if type(packed) == "string" then
-____temp_2 = ____exports.unpackedLease(leaseId, packed)
+____temp_2 = unpackedLease(leaseId, packed)
 else
 ____temp_2 = nil
 end
@@ -6166,28 +5583,25 @@ end
 end
 end
 function LeaseStore.prototype.nextExpiryMs(self)
-return self:nextOf(LEASES_KEY, "")
+return self:nextOf(self.allKey, "")
 end
 function LeaseStore.prototype.nextExpiryOfMs(self, source)
 return self:nextOf(self.sourceKeys[source], source)
 end
 function LeaseStore.prototype.save(self, ttlMs)
-local all = self.prefix .. LEASES_KEY
-local grants = self.prefix .. GRANTS_KEY
+local allKey = self.allKey
+local grantsKey = self.grantsKey
 local gone = {unpack(self.reclaimed)}
 if #gone > 0 then
-for ____, source in ipairs(self.sources) do
-redis.call(
-"ZREMRANGEBYSCORE",
-self.prefix .. self.sourceKeys[source],
-"-inf",
-____exports.score(self.nowMs)
-)
+local ____list = self.sources
+for ____at = 1, #____list do
+local source = ____list[____at]
+redis.call("ZREMRANGEBYSCORE", self.sourceKeys[source], "-inf", self.now)
 end
 end
 for source in pairs(self.dropped) do
-local key = self.prefix .. self.sourceKeys[source]
-____exports.inParts(
+local key = self.sourceKeys[source]
+inParts(
 self.dropped[source],
 function(part) return redis.call(
 "ZREM",
@@ -6198,6 +5612,8 @@ unpack(part)
 end
 local kept = {}
 local keptOf = {}
+local expiryMs = 0 / 0
+local expiry = ""
 for leaseId in pairs(self.moved) do
 do
 local __continue35
@@ -6208,7 +5624,10 @@ gone[#gone + 1] = leaseId
 __continue35 = true
 break
 end
-local expiry = ____exports.score(lease.expiresAtMs)
+if lease.expiresAtMs ~= expiryMs then
+expiryMs = lease.expiresAtMs
+expiry = (string.format("%.17g", expiryMs))
+end
 kept[#kept + 1] = expiry
 kept[#kept + 1] = leaseId
 local own = listOf(keptOf, lease.grant.source)
@@ -6222,76 +5641,82 @@ end
 end
 end
 for source in pairs(keptOf) do
-local key = self.prefix .. self.sourceKeys[source]
-____exports.inParts(
-keptOf[source],
-function(part) return redis.call(
-"ZADD",
-key,
-unpack(part)
-) end
-)
+local key = self.sourceKeys[source]
+self:place(key, keptOf[source])
 redis.call("PEXPIRE", key, ttlMs)
 end
-____exports.inParts(
+inParts(
 gone,
 function(part)
 redis.call(
 "ZREM",
-all,
+allKey,
 unpack(part)
 )
 redis.call(
 "HDEL",
-grants,
+grantsKey,
 unpack(part)
 )
 end
 )
-____exports.inParts(
-kept,
-function(part) return redis.call(
-"ZADD",
-all,
-unpack(part)
-) end
-)
+self:place(allKey, kept)
 local changed = self:changedLeases()
-____exports.inParts(
+inParts(
 changed,
 function(part) return redis.call(
 "HSET",
-grants,
+grantsKey,
 unpack(part)
 ) end
 )
 if #kept + #changed == 0 then
 return
 end
-redis.call("PEXPIRE", all, ttlMs)
-redis.call("PEXPIRE", grants, ttlMs)
+redis.call("PEXPIRE", allKey, ttlMs)
+redis.call("PEXPIRE", grantsKey, ttlMs)
+end
+function LeaseStore.prototype.place(self, key, places)
+if #places == 0 then
+return
+end
+local growsLarge = (self.storedCounts[key] or 16) < 16 and (self.counts[key] or 0) >= 16
+if growsLarge then
+redis.call("ZADD", key, self.now, "makes a tree of this set, which adds leases in a fifth of the time")
+end
+inParts(
+places,
+function(part) return redis.call(
+"ZADD",
+key,
+unpack(part)
+) end
+)
+if growsLarge then
+redis.call("ZREM", key, "makes a tree of this set, which adds leases in a fifth of the time")
+end
 end
 function LeaseStore.prototype.changedLeases(self)
 local changed = {}
 for leaseId in pairs(self.known) do
 do
-local __continue46
+local __continue50
 repeat
 local lease = self.known[leaseId]
 if lease == false then
-__continue46 = true
+__continue50 = true
 break
 end
-local packed = ____exports.packedLease(lease)
+local packed = (packedList(flattenLease(lease)))
 if packed == self.packed[leaseId] and self.moved[leaseId] == nil then
-__continue46 = true
+__continue50 = true
 break
 end
 changed[#changed + 1] = leaseId
 changed[#changed + 1] = packed
-__continue46 = true
+__continue50 = true
 until true
-if not __continue46 then
+if not __continue50 then
 break
 end
 end
@@ -6303,7 +5728,7 @@ self.known[leaseId] = false
 if type(packed) ~= "string" then
 return
 end
-local lease = ____exports.unpackedLease(leaseId, packed)
+local lease = unpackedLease(leaseId, packed)
 if lease == nil or lease.expiresAtMs <= self.nowMs then
 return
 end
@@ -6332,26 +5757,22 @@ local known = self.counts[key]
 if known ~= nil then
 return known
 end
-local stored = tonumber(redis.call(
-"ZCOUNT",
-self.prefix .. key,
-"(" .. ____exports.score(self.nowMs),
-"+inf"
-)) or 0
+local stored = tonumber(redis.call("ZCOUNT", key, "(" .. self.now, "+inf")) or 0
+self.storedCounts[key] = stored
 self.counts[key] = stored
 return stored
 end
 function LeaseStore.prototype.changeCounts(self, lease, by)
 local own = self.sourceKeys[lease.grant.source]
-self.counts[LEASES_KEY] = self:countOf(LEASES_KEY) + by
+self.counts[self.allKey] = self:countOf(self.allKey) + by
 self.counts[own] = self:countOf(own) + by
 end
 function LeaseStore.prototype.nextOf(self, key, source)
 local next = nil
 local stored = redis.call(
 "ZRANGEBYSCORE",
-self.prefix .. key,
-"(" .. ____exports.score(self.nowMs),
+key,
+"(" .. self.now,
 "+inf",
 "WITHSCORES",
 "LIMIT",
@@ -6362,16 +5783,16 @@ do
 local at = 0
 while at < #stored do
 do
-local __continue62
+local __continue66
 repeat
 if self.moved[stored[at + 1]] ~= nil then
-__continue62 = true
+__continue66 = true
 break
 end
 next = tonumber(stored[at + 1 + 1]) or nil
 break
 until true
-if not __continue62 then
+if not __continue66 then
 break
 end
 end
@@ -6380,31 +5801,29 @@ end
 end
 for leaseId in pairs(self.moved) do
 do
-local __continue64
+local __continue68
 repeat
 local lease = self.known[leaseId]
 if lease == false or source ~= "" and lease.grant.source ~= source then
-__continue64 = true
+__continue68 = true
 break
 end
 if next == nil or lease.expiresAtMs < next then
 next = lease.expiresAtMs
 end
-__continue64 = true
+__continue68 = true
 until true
-if not __continue64 then
+if not __continue68 then
 break
 end
 end
 end
 return next
 end
-MOST_ARGUMENTS = 1000
-return ____exports
-end,
-["scope-clock"] = function(...) 
-local ____exports = {}
-local unpacked
+____loaded["lease-store"] = {LeaseStore = LeaseStore, score = score, unpackedLease = unpackedLease, inParts = inParts}
+end
+do
+local unpacked, scopeClock
 function unpacked(stored)
 local values
 pcall(function()
@@ -6417,9 +5836,9 @@ local aheadMs, latestMs = unpack(values, 1, 2)
 if type(aheadMs) ~= "number" or type(latestMs) ~= "number" then
 return nil
 end
-return aheadMs >= 0 and aheadMs < math.huge and latestMs > 0 and latestMs < math.huge and ({aheadMs, latestMs}) or nil
+return aheadMs >= 0 and aheadMs < 1e999 and latestMs > 0 and latestMs < 1e999 and ({aheadMs, latestMs}) or nil
 end
-function ____exports.scopeClock(server, stored)
+function scopeClock(server, stored)
 local ____temp_0
 if stored == nil then
 ____temp_0 = nil
@@ -6437,16 +5856,13 @@ isNew = known == nil,
 packed = cmsgpack.pack({nextAheadMs, nowMs})
 }
 end
-return ____exports
-end,
-["size-store"] = function(...) 
-local ____lualib = require("lualib_bundle")
-local __TS__Class = ____lualib.__TS__Class
-local __TS__New = ____lualib.__TS__New
-local ____exports = {}
-local packedRecord, makeRoom, MOST_RECORDS, SizeBook
-local ____keys_2Ejs = require("keys")
-local SIZES_KEY = ____keys_2Ejs.SIZES_KEY
+____loaded["scope-clock"] = {scopeClock = scopeClock}
+end
+do
+local packedRecord, makeRoom, SizeBook, SizeStore
+local ____from = ____loaded["lualib_bundle"]
+local __TS__Class = ____from.__TS__Class
+local __TS__New = ____from.__TS__New
 function packedRecord(____bindingPattern0)
 local outDeviation
 local inDeviation
@@ -6467,7 +5883,7 @@ outDeviation
 })
 end
 function makeRoom(key)
-if (tonumber(redis.call("HLEN", key)) or 0) < MOST_RECORDS then
+if (tonumber(redis.call("HLEN", key)) or 0) < 4096 then
 return
 end
 local any = unpack(
@@ -6479,22 +5895,22 @@ if any ~= nil then
 redis.call("HDEL", key, any)
 end
 end
-MOST_RECORDS = 4096
-____exports.SizeStore = __TS__Class()
-local SizeStore = ____exports.SizeStore
+SizeStore = __TS__Class()
 SizeStore.name = "SizeStore"
 function SizeStore.prototype.____constructor(self, prefix)
 self.prefix = prefix
 self.books = {}
 end
 function SizeStore.prototype.bookOf(self, model)
-local book = __TS__New(SizeBook, self.prefix .. SIZES_KEY, model)
+local book = __TS__New(SizeBook, self.prefix .. "est", model)
 local ____self_books_0 = self.books
 ____self_books_0[#____self_books_0 + 1] = book
 return book
 end
 function SizeStore.prototype.save(self, ttlMs)
-for ____, book in ipairs(self.books) do
+local ____list = self.books
+for ____at = 1, #____list do
+local book = ____list[____at]
 book:save(ttlMs)
 end
 end
@@ -6585,247 +6001,346 @@ end
 function SizeBook.prototype.fieldOf(self, tag)
 return redis.sha1hex((self.model .. "\\n") .. tag)
 end
-return ____exports
-end,
-["scope-store"] = function(...) 
-local ____lualib = require("lualib_bundle")
-local __TS__ArrayMap = ____lualib.__TS__ArrayMap
-local __TS__ArrayConcat = ____lualib.__TS__ArrayConcat
-local __TS__New = ____lualib.__TS__New
-local __TS__Iterator = ____lualib.__TS__Iterator
-local __TS__ObjectAssign = ____lualib.__TS__ObjectAssign
-local __TS__ArrayPush = ____lualib.__TS__ArrayPush
-local ____exports = {}
-local readState, sourceRecord, unpackedValues, applyLearnedLimits, saveState, SCOPE_FIELDS
-local ____gate_2Ejs = require("domain.gates.gate")
-local gateRules = ____gate_2Ejs.gateRules
-local ____pacer_2Ejs = require("domain.scheduling.pacer")
-local lowerLimit = ____pacer_2Ejs.lowerLimit
-local ____scope_2Dstate_2Ejs = require("domain.scope-state")
-local newScopeState = ____scope_2Dstate_2Ejs.newScopeState
-local newSourceRecord = ____scope_2Dstate_2Ejs.newSourceRecord
-local ____common_2Dlimits_2Ejs = require("common-limits")
-local commonLimits = ____common_2Dlimits_2Ejs.commonLimits
-local ____keys_2Ejs = require("keys")
-local CLOCK_FIELD = ____keys_2Ejs.CLOCK_FIELD
-local LIMITS_FIELD = ____keys_2Ejs.LIMITS_FIELD
-local LIMITS_ID_FIELD = ____keys_2Ejs.LIMITS_ID_FIELD
-local SCOPE_FIELD = ____keys_2Ejs.SCOPE_FIELD
-local STATE_KEY = ____keys_2Ejs.STATE_KEY
-local ____layout_2Ejs = require("layout")
-local flattenScope = ____layout_2Ejs.flattenScope
-local flattenSource = ____layout_2Ejs.flattenSource
-local LAYOUT_VERSION = ____layout_2Ejs.LAYOUT_VERSION
-local progressOf = ____layout_2Ejs.progressOf
-local restoredSource = ____layout_2Ejs.restoredSource
-local restoreScope = ____layout_2Ejs.restoreScope
-local ____lease_2Dstore_2Ejs = require("lease-store")
-local inParts = ____lease_2Dstore_2Ejs.inParts
-local LeaseStore = ____lease_2Dstore_2Ejs.LeaseStore
-local ____scope_2Dclock_2Ejs = require("scope-clock")
-local scopeClock = ____scope_2Dclock_2Ejs.scopeClock
-local ____size_2Dstore_2Ejs = require("size-store")
-local SizeStore = ____size_2Dstore_2Ejs.SizeStore
-local ____worker_2Dstore_2Ejs = require("worker-store")
-local loadWorkers = ____worker_2Dstore_2Ejs.loadWorkers
-local saveWorkers = ____worker_2Dstore_2Ejs.saveWorkers
-function readState(prefix, fields)
-local stored = {}
-inParts(
-fields,
-function(part)
-local values = redis.call(
-"HMGET",
-prefix .. STATE_KEY,
-unpack(part)
-)
+____loaded["size-store"] = {SizeStore = SizeStore}
+end
 do
-local n = 0
-while n < #part do
-local value = values[n + 1]
-if type(value) == "string" then
-stored[part[n + 1]] = value
+local noise, judgedValues, judgedSource, learnedValues, addLearned, troubleValues, addTrouble
+local ____from = ____loaded["lualib_bundle"]
+local __TS__ArrayPush = ____from.__TS__ArrayPush
+function noise(v, at)
+return {
+vainCuts = v[at + 1],
+rareCuts = v[at + 1 + 1],
+fullLevel = v[at + 2 + 1],
+attempts = v[at + 3 + 1],
+refusals = v[at + 4 + 1],
+usualGap = v[at + 5 + 1],
+heardAttempts = v[at + 6 + 1],
+heardAtMs = v[at + 7 + 1]
+}
 end
-n = n + 1
+function judgedValues(source, learned, trouble)
+local ____source_0 = source
+local gates = ____source_0.gates
+local breaker = ____source_0.breaker
+local cooldown = ____source_0.cooldown
+local pacer = ____source_0.pacer
+local health = ____source_0.health
+local ____pacer_1 = pacer
+local window = ____pacer_1.window
+local rate = ____pacer_1.rate
+local goodput = ____pacer_1.goodput
+local values = {
+3,
+learned,
+trouble,
+gates.windowId,
+gates.windowRequests,
+gates.windowTokens,
+gates.requestTatMs,
+gates.tokenTatMs,
+gates.newestGrant,
+breaker.state,
+cooldown.coolUntilMs,
+cooldown.limitedInARow,
+cooldown.limitedAtMs,
+cooldown.nextGrantMs,
+window.wMax,
+window.cutAtMs,
+window.kMs,
+rate.wMax,
+rate.cutAtMs,
+rate.kMs,
+goodput.bestPerS,
+goodput.bestAtMs,
+pacer.attemptMs,
+pacer.startWindow,
+pacer.rateTatMs,
+pacer.rateToleranceMs,
+pacer.learnedRpm,
+pacer.learnedTpm,
+health.successes,
+health.failures,
+health.atMs,
+health.ttftMs,
+health.tpotMs,
+health.failMs,
+health.durationMs,
+health.samples,
+health.lastSuccessMs,
+source.reclosedAtMs,
+source.turns,
+source.lastGrant
+}
+if source.lastError ~= nil then
+__TS__ArrayPush(values, source.lastError.code, source.lastError.message)
 end
+return values
 end
-end
-)
-return stored
-end
-function sourceRecord(packed, nowMs)
-local ____temp_7
-if packed == nil then
-____temp_7 = nil
+function judgedSource(windowId, windowRequests, windowTokens, requestTatMs, tokenTatMs, newestGrant, state, coolUntilMs, limitedInARow, limitedAtMs, nextGrantMs, windowMax, windowCutAtMs, windowKMs, rateMax, rateCutAtMs, rateKMs, bestPerS, bestAtMs, attemptMs, startWindow, rateTatMs, rateToleranceMs, learnedRpm, learnedTpm, successes, failures, atMs, ttftMs, tpotMs, failMs, durationMs, samples, lastSuccessMs, reclosedAtMs, turns, lastGrant, errorCode, errorMessage)
+local ____temp_3 = {
+windowId = windowId,
+windowRequests = windowRequests,
+windowTokens = windowTokens,
+requestTatMs = requestTatMs,
+tokenTatMs = tokenTatMs,
+newestGrant = newestGrant
+}
+local ____temp_4 = {state = state}
+local ____temp_5 = {coolUntilMs = coolUntilMs, limitedInARow = limitedInARow, limitedAtMs = limitedAtMs, nextGrantMs = nextGrantMs}
+local ____temp_6 = {
+window = {wMax = windowMax, cutAtMs = windowCutAtMs, kMs = windowKMs},
+rate = {wMax = rateMax, cutAtMs = rateCutAtMs, kMs = rateKMs},
+goodput = {bestPerS = bestPerS, bestAtMs = bestAtMs},
+attemptMs = attemptMs,
+startWindow = startWindow,
+rateTatMs = rateTatMs,
+rateToleranceMs = rateToleranceMs,
+learnedRpm = learnedRpm,
+learnedTpm = learnedTpm
+}
+local ____temp_7 = {}
+local ____temp_8 = {}
+local ____temp_9 = {
+successes = successes,
+failures = failures,
+atMs = atMs,
+ttftMs = ttftMs,
+tpotMs = tpotMs,
+failMs = failMs,
+durationMs = durationMs,
+samples = samples,
+lastSuccessMs = lastSuccessMs
+}
+local ____reclosedAtMs_10 = reclosedAtMs
+local ____turns_11 = turns
+local ____lastGrant_12 = lastGrant
+local ____temp_2
+if errorCode == nil then
+____temp_2 = nil
 else
-____temp_7 = unpackedValues(packed)
+____temp_2 = {code = errorCode, message = errorMessage}
 end
-local values = ____temp_7
-if values ~= nil then
-return restoredSource(values)
+return {
+gates = ____temp_3,
+breaker = ____temp_4,
+cooldown = ____temp_5,
+pacer = ____temp_6,
+gradient = ____temp_7,
+evidence = ____temp_8,
+health = ____temp_9,
+reclosedAtMs = ____reclosedAtMs_10,
+turns = ____turns_11,
+lastGrant = ____lastGrant_12,
+lastError = ____temp_2
+}
 end
-local record = newSourceRecord(nowMs)
-record.breaker.epoch = math.floor(nowMs)
-return record
+function learnedValues(____bindingPattern0)
+local evidence
+local gradient
+local pacer
+local breaker
+breaker = ____bindingPattern0.breaker
+pacer = ____bindingPattern0.pacer
+gradient = ____bindingPattern0.gradient
+evidence = ____bindingPattern0.evidence
+local ____breaker_13 = breaker
+local stretches = ____breaker_13.stretches
+local ____pacer_14 = pacer
+local goodput = ____pacer_14.goodput
+return {
+breaker.epoch,
+breaker.consecutiveFailures,
+stretches.ids,
+stretches.successes,
+stretches.failures,
+goodput.weight,
+goodput.atMs,
+goodput.firstAtMs,
+goodput.granted,
+goodput.refused,
+pacer.firstAdmittedMs,
+pacer.admitted,
+pacer.bucket,
+pacer.bucketCount,
+pacer.earlierCount,
+gradient.samples,
+gradient.baseMs,
+gradient.baseAtMs,
+evidence.score,
+evidence.atMs,
+evidence.fails,
+evidence.hangs
+}
 end
-function unpackedValues(packed)
-local values = {}
-pcall(function()
-values = cmsgpack.unpack(packed)
-end)
-return type(values) == "table" and values[1] == LAYOUT_VERSION and values or nil
+function addLearned(____bindingPattern0, v)
+local evidence
+local gradient
+local pacer
+local breaker
+breaker = ____bindingPattern0.breaker
+pacer = ____bindingPattern0.pacer
+gradient = ____bindingPattern0.gradient
+evidence = ____bindingPattern0.evidence
+local ____pacer_15 = pacer
+local goodput = ____pacer_15.goodput
+breaker.epoch = v[1]
+breaker.consecutiveFailures = v[2]
+breaker.stretches = {ids = v[3], successes = v[4], failures = v[5]}
+goodput.weight = v[6]
+goodput.atMs = v[7]
+goodput.firstAtMs = v[8]
+goodput.granted = v[9]
+goodput.refused = v[10]
+pacer.firstAdmittedMs = v[11]
+pacer.admitted = v[12]
+pacer.bucket = v[13]
+pacer.bucketCount = v[14]
+pacer.earlierCount = v[15]
+gradient.samples = v[16]
+gradient.baseMs = v[17]
+gradient.baseAtMs = v[18]
+evidence.score = v[19]
+evidence.atMs = v[20]
+evidence.fails = v[21]
+evidence.hangs = v[22]
 end
-function applyLearnedLimits(source)
-local ____source_8 = source
-local config = ____source_8.config
-local pacer = ____source_8.pacer
-if pacer.learnedRpm == 0 and pacer.learnedTpm == 0 then
+function troubleValues(____bindingPattern0)
+local pacer
+local breaker
+breaker = ____bindingPattern0.breaker
+pacer = ____bindingPattern0.pacer
+local ____pacer_16 = pacer
+local windowNoise = ____pacer_16.windowNoise
+local rateNoise = ____pacer_16.rateNoise
+return {
+breaker.openUntilMs,
+breaker.trips,
+breaker.closedAtMs,
+breaker.dead,
+breaker.deadInARow,
+breaker.probeLease,
+breaker.probesLeft,
+windowNoise.vainCuts,
+windowNoise.rareCuts,
+windowNoise.fullLevel,
+windowNoise.attempts,
+windowNoise.refusals,
+windowNoise.usualGap,
+windowNoise.heardAttempts,
+windowNoise.heardAtMs,
+rateNoise.vainCuts,
+rateNoise.rareCuts,
+rateNoise.fullLevel,
+rateNoise.attempts,
+rateNoise.refusals,
+rateNoise.usualGap,
+rateNoise.heardAttempts,
+rateNoise.heardAtMs
+}
+end
+function addTrouble(____bindingPattern0, v)
+local pacer
+local breaker
+breaker = ____bindingPattern0.breaker
+pacer = ____bindingPattern0.pacer
+breaker.openUntilMs = v[1]
+breaker.trips = v[2]
+breaker.closedAtMs = v[3]
+breaker.dead = v[4]
+breaker.deadInARow = v[5]
+breaker.probeLease = v[6]
+breaker.probesLeft = v[7]
+pacer.windowNoise = noise(v, 7)
+pacer.rateNoise = noise(v, 15)
+end
+____loaded["source-layout"] = {judgedValues = judgedValues, learnedValues = learnedValues, troubleValues = troubleValues, addLearned = addLearned, addTrouble = addTrouble, judgedSource = judgedSource}
+end
+do
+local askFrom, readLater, setLater, unpackFor, laterParts, packedSource
+local ____from = ____loaded["layout"]
+local packedList = ____from.packedList
+local ____from = ____loaded["source-layout"]
+local addLearned = ____from.addLearned
+local addTrouble = ____from.addTrouble
+local judgedValues = ____from.judgedValues
+local learnedValues = ____from.learnedValues
+local troubleValues = ____from.troubleValues
+function askFrom(____bindingPattern0, parts)
+local evidence
+local gradient
+local pacer
+local breaker
+breaker = ____bindingPattern0.breaker
+pacer = ____bindingPattern0.pacer
+gradient = ____bindingPattern0.gradient
+evidence = ____bindingPattern0.evidence
+setmetatable(breaker, parts)
+setmetatable(pacer, parts)
+setmetatable(pacer.goodput, parts)
+setmetatable(gradient, parts)
+setmetatable(evidence, parts)
+end
+function readLater(record, field)
+unpackFor(record, field)
+return record[field]
+end
+function setLater(record, field, value)
+unpackFor(record, field)
+record[field] = value
+end
+function unpackFor(record, field)
+local parts = getmetatable(record)
+local source = parts.source
+local learned = parts.learned
+local trouble = parts.trouble
+askFrom(source, nil)
+if learned ~= nil then
+addLearned(
+source,
+cmsgpack.unpack(learned)
+)
+parts.learned = nil
+if record[field] ~= nil then
+if trouble ~= nil then
+askFrom(source, parts)
+end
 return
 end
-local rpm = lowerLimit(config.rpm, pacer.learnedRpm)
-local tpm = lowerLimit(config.tpm, pacer.learnedTpm)
-source.rules = gateRules(__TS__ObjectAssign({}, config, {rpm = rpm, tpm = tpm}))
 end
-function saveState(prefix, state, always, touched, stored, ttlMs)
-local key = prefix .. STATE_KEY
-local changed = {unpack(always)}
-for name in pairs(touched) do
-local packed = cmsgpack.pack(flattenSource(state.sources:get(name)))
-if packed ~= stored[name] then
-__TS__ArrayPush(changed, name, packed)
+if trouble == nil then
+return
 end
-end
-local scope = cmsgpack.pack(flattenScope(state))
-if scope ~= stored[SCOPE_FIELD] then
-__TS__ArrayPush(changed, SCOPE_FIELD, scope)
-end
-redis.call(
-"HSET",
-key,
-unpack(changed)
+addTrouble(
+source,
+cmsgpack.unpack(trouble)
 )
-redis.call("PEXPIRE", key, ttlMs)
+parts.trouble = nil
 end
-function ____exports.loadScope(prefix, own, server)
-local names = __TS__ArrayMap(
-own.sources,
-function(____, source) return source.name end
-)
-local stored = readState(
-prefix,
-__TS__ArrayConcat(SCOPE_FIELDS, names)
-)
-local clock = scopeClock(server, stored[CLOCK_FIELD])
-local nowMs = clock.nowMs
-local ____commonLimits_result_0 = commonLimits(own, clock.isNew and ({}) or stored, nowMs)
-local setup = ____commonLimits_result_0.setup
-local changed = ____commonLimits_result_0.changed
-local leases = __TS__New(LeaseStore, prefix, nowMs, names)
-local sizes = __TS__New(SizeStore, prefix)
-local function recordOf(name)
-local ____sourceRecord_2 = sourceRecord
-local ____clock_isNew_1
-if clock.isNew then
-____clock_isNew_1 = nil
-else
-____clock_isNew_1 = stored[name]
-end
-return ____sourceRecord_2(____clock_isNew_1, nowMs)
-end
-local state = newScopeState(
-setup,
-nowMs,
-leases,
-function(model) return sizes:bookOf(model) end,
-recordOf
-)
-for ____, source in __TS__Iterator(state.sources:values()) do
-applyLearnedLimits(source)
-local breaker = source.breaker
-if breaker.probeLease ~= "" and leases:get(breaker.probeLease) == nil then
-breaker.probeLease = ""
-end
-end
-local ____clock_isNew_3
-if clock.isNew then
-____clock_isNew_3 = nil
-else
-____clock_isNew_3 = stored[SCOPE_FIELD]
-end
-local scope = ____clock_isNew_3
-local ____temp_4
-if scope == nil then
-____temp_4 = nil
-else
-____temp_4 = unpackedValues(scope)
-end
-local values = ____temp_4
-if values ~= nil then
-restoreScope(state, values)
-end
-local workers = {}
-if setup.scheduling.fairness then
-for ____, ____value in __TS__Iterator(loadWorkers(prefix, workers)) do
-local name = ____value[1]
-local worker = ____value[2]
-state.workers:set(name, worker)
-end
-end
-return {
-state = state,
-leases = leases,
-clock = clock,
-save = function(self, ttlMs)
-local always = {
-CLOCK_FIELD,
-clock.packed,
-unpack(changed)
+function laterParts(source, learned, trouble)
+local parts = {
+__index = readLater,
+__newindex = setLater,
+source = source,
+learned = learned,
+trouble = trouble
 }
-saveState(
-prefix,
-state,
-always,
-leases.touched,
-stored,
-ttlMs
-)
-leases:save(ttlMs)
-sizes:save(ttlMs)
-if setup.scheduling.fairness then
-saveWorkers(prefix, state.workers, workers, ttlMs)
+askFrom(source, parts)
+return parts
 end
+function packedSource(source, parts)
+local learned = parts and parts.learned or cmsgpack.pack(learnedValues(source))
+local trouble = parts and parts.trouble or cmsgpack.pack(troubleValues(source))
+return packedList(judgedValues(source, learned, trouble))
 end
-}
+____loaded["later-parts"] = {laterParts = laterParts, packedSource = packedSource}
 end
-SCOPE_FIELDS = {CLOCK_FIELD, LIMITS_ID_FIELD, LIMITS_FIELD, SCOPE_FIELD}
-function ____exports.loadProgress(prefix, server)
-local stored = readState(prefix, {CLOCK_FIELD, SCOPE_FIELD})
-local ____scopeClock_result_5 = scopeClock(server, stored[CLOCK_FIELD])
-local nowMs = ____scopeClock_result_5.nowMs
-local isNew = ____scopeClock_result_5.isNew
-local ____temp_6
-if isNew or stored[SCOPE_FIELD] == nil then
-____temp_6 = nil
-else
-____temp_6 = unpackedValues(stored[SCOPE_FIELD])
-end
-local values = ____temp_6
-return {
-lastProgressMs = values == nil and -math.huge or progressOf(values),
-nowMs = nowMs
-}
-end
-return ____exports
-end,
-["worker-store"] = function(...) 
-local ____lualib = require("lualib_bundle")
-local Map = ____lualib.Map
-local __TS__New = ____lualib.__TS__New
-local __TS__Iterator = ____lualib.__TS__Iterator
-local ____exports = {}
-local packedWorker
-local ____keys_2Ejs = require("keys")
-local WORKERS_KEY = ____keys_2Ejs.WORKERS_KEY
+do
+local packedWorker, loadWorkers, saveWorkers
+local ____from = ____loaded["lualib_bundle"]
+local Map = ____from.Map
+local __TS__New = ____from.__TS__New
+local __TS__Iterator = ____from.__TS__Iterator
 function packedWorker(____bindingPattern0)
 local lastVisitMs
 local priority
@@ -6837,9 +6352,9 @@ priority = ____bindingPattern0.priority
 lastVisitMs = ____bindingPattern0.lastVisitMs
 return cmsgpack.pack({virtualTime, waiting, priority, lastVisitMs})
 end
-function ____exports.loadWorkers(prefix, packed)
+function loadWorkers(prefix, packed)
 local book = __TS__New(Map)
-local stored = redis.call("HGETALL", prefix .. WORKERS_KEY)
+local stored = redis.call("HGETALL", prefix .. "w")
 do
 local at = 0
 while at < #stored do
@@ -6857,8 +6372,8 @@ end
 end
 return book
 end
-function ____exports.saveWorkers(prefix, book, packed, ttlMs)
-local key = prefix .. WORKERS_KEY
+function saveWorkers(prefix, book, packed, ttlMs)
+local key = prefix .. "w"
 local hasChanged = false
 for ____, ____value in __TS__Iterator(book) do
 local name = ____value[1]
@@ -6889,15 +6404,249 @@ if hasChanged then
 redis.call("PEXPIRE", key, ttlMs)
 end
 end
-return ____exports
-end,
-["sent-batch"] = function(...) 
-local ____exports = {}
+____loaded["worker-store"] = {loadWorkers = loadWorkers, saveWorkers = saveWorkers}
+end
+do
+local readState, knownSource, readSource, unknownSource, endLostProbe, unpackedValues, changedState, SCOPE_FIELDS, loadScope, loadProgress
+local ____from = ____loaded["lualib_bundle"]
+local __TS__ArrayMap = ____from.__TS__ArrayMap
+local __TS__ArrayConcat = ____from.__TS__ArrayConcat
+local __TS__New = ____from.__TS__New
+local __TS__Iterator = ____from.__TS__Iterator
+local __TS__SparseArrayNew = ____from.__TS__SparseArrayNew
+local __TS__SparseArrayPush = ____from.__TS__SparseArrayPush
+local __TS__SparseArraySpread = ____from.__TS__SparseArraySpread
+local __TS__ArrayPush = ____from.__TS__ArrayPush
+local ____from = ____loaded["domain.scope-state"]
+local newScopeState = ____from.newScopeState
+local newSourceRecord = ____from.newSourceRecord
+local ____from = ____loaded["common-limits"]
+local commonLimits = ____from.commonLimits
+local ____from = ____loaded["keys"]
+local STATE_KEY = ____from.STATE_KEY
+local ____from = ____loaded["later-parts"]
+local laterParts = ____from.laterParts
+local packedSource = ____from.packedSource
+local ____from = ____loaded["layout"]
+local flattenScope = ____from.flattenScope
+local restoreScope = ____from.restoreScope
+local ____from = ____loaded["lease-store"]
+local inParts = ____from.inParts
+local LeaseStore = ____from.LeaseStore
+local ____from = ____loaded["scope-clock"]
+local scopeClock = ____from.scopeClock
+local ____from = ____loaded["size-store"]
+local SizeStore = ____from.SizeStore
+local ____from = ____loaded["source-layout"]
+local judgedSource = ____from.judgedSource
+local ____from = ____loaded["worker-store"]
+local loadWorkers = ____from.loadWorkers
+local saveWorkers = ____from.saveWorkers
+function readState(prefix, fields)
+local stored = {}
+inParts(
+fields,
+function(part)
+local values = redis.call(
+"HMGET",
+prefix .. STATE_KEY,
+unpack(part)
+)
+do
+local n = 0
+while n < #part do
+local value = values[n + 1]
+if type(value) == "string" then
+stored[part[n + 1]] = value
+end
+n = n + 1
+end
+end
+end
+)
+return stored
+end
+function knownSource(parts, name, packed)
+return readSource(
+parts,
+name,
+pcall(cmsgpack.unpack, packed)
+)
+end
+function readSource(parts, name, isReadable, version, learned, trouble, ...)
+if not isReadable or version ~= 3 then
+return nil
+end
+local source = judgedSource(...)
+parts[name] = laterParts(source, learned, trouble)
+return source
+end
+function unknownSource(nowMs)
+local record = newSourceRecord(nowMs)
+record.breaker.epoch = math.floor(nowMs)
+return record
+end
+function endLostProbe(____bindingPattern0, leases)
+local breaker
+breaker = ____bindingPattern0.breaker
+if breaker.state == "closed" or breaker.probeLease == "" then
+return
+end
+if leases:get(breaker.probeLease) == nil then
+breaker.probeLease = ""
+end
+end
+function unpackedValues(packed)
+local values = {}
+pcall(function()
+values = cmsgpack.unpack(packed)
+end)
+return type(values) == "table" and values[1] == 3 and values or nil
+end
+function changedState(state, touched, parts, stored)
+local changed = {}
+for name in pairs(touched) do
+local packed = packedSource(
+state.sources:get(name),
+parts[name]
+)
+if packed ~= stored[name] then
+__TS__ArrayPush(changed, name, packed)
+end
+end
+local scope = cmsgpack.pack(flattenScope(state))
+if scope ~= stored["*"] then
+__TS__ArrayPush(changed, "*", scope)
+end
+return changed
+end
+function loadScope(prefix, own, server)
+local names = __TS__ArrayMap(
+own.sources,
+function(____, source) return source.name end
+)
+local stored = readState(
+prefix,
+__TS__ArrayConcat(SCOPE_FIELDS, names)
+)
+local clock = scopeClock(server, stored["@"])
+local nowMs = clock.nowMs
+local ____commonLimits_result_0 = commonLimits(own, clock.isNew and ({}) or stored, nowMs)
+local setup = ____commonLimits_result_0.setup
+local changed = ____commonLimits_result_0.changed
+local leases = __TS__New(LeaseStore, prefix, nowMs, names)
+local sizes = __TS__New(SizeStore, prefix)
+local parts = {}
+local function recordOf(name)
+local ____clock_isNew_1
+if clock.isNew then
+____clock_isNew_1 = nil
+else
+____clock_isNew_1 = stored[name]
+end
+local packed = ____clock_isNew_1
+local ____temp_2
+if packed == nil then
+____temp_2 = nil
+else
+____temp_2 = knownSource(parts, name, packed)
+end
+local record = ____temp_2 or unknownSource(nowMs)
+endLostProbe(record, leases)
+return record
+end
+local state = newScopeState(
+setup,
+nowMs,
+leases,
+function(model) return sizes:bookOf(model) end,
+recordOf
+)
+local ____clock_isNew_3
+if clock.isNew then
+____clock_isNew_3 = nil
+else
+____clock_isNew_3 = stored["*"]
+end
+local scope = ____clock_isNew_3
+local ____temp_4
+if scope == nil then
+____temp_4 = nil
+else
+____temp_4 = unpackedValues(scope)
+end
+local values = ____temp_4
+if values ~= nil then
+restoreScope(state, values)
+end
+local workers = {}
+if setup.scheduling.fairness then
+for ____, ____value in __TS__Iterator(loadWorkers(prefix, workers)) do
+local name = ____value[1]
+local worker = ____value[2]
+state.workers:set(name, worker)
+end
+end
+return {
+state = state,
+leases = leases,
+clock = clock,
+save = function(self, ttlMs)
+local always = {
+"@",
+clock.packed,
+unpack(changed)
+}
+local key = prefix .. STATE_KEY
+local ____redis_call_6 = redis.call
+local ____array_5 = __TS__SparseArrayNew(
+"HSET",
+key,
+unpack(always)
+)
+__TS__SparseArrayPush(
+____array_5,
+unpack(changedState(state, leases.touched, parts, stored))
+)
+____redis_call_6(__TS__SparseArraySpread(____array_5))
+redis.call("PEXPIRE", key, ttlMs)
+leases:save(ttlMs)
+sizes:save(ttlMs)
+if setup.scheduling.fairness then
+saveWorkers(prefix, state.workers, workers, ttlMs)
+end
+end
+}
+end
+SCOPE_FIELDS = {"@", "~~", "~", "*"}
+function loadProgress(prefix, server)
+local stored = readState(prefix, {"@", "*"})
+local ____scopeClock_result_7 = scopeClock(server, stored["@"])
+local nowMs = ____scopeClock_result_7.nowMs
+local isNew = ____scopeClock_result_7.isNew
+local ____temp_8
+if isNew or stored["*"] == nil then
+____temp_8 = nil
+else
+____temp_8 = unpackedValues(stored["*"])
+end
+local values = ____temp_8
+return {
+lastProgressMs = values == nil and -1e999 or (values[10]),
+nowMs = nowMs
+}
+end
+____loaded["scope-store"] = {loadProgress = loadProgress, loadScope = loadScope}
+end
+do
+local receivedBatch
 local NONE = {}
-function ____exports.receivedBatch(sent)
+function receivedBatch(sent)
 local ____sent_0 = sent
 local candidates = ____sent_0.candidates
-for ____, want in ipairs(sent.wants) do
+local ____list = sent.wants
+for ____at = 1, #____list do
+local want = ____list[____at]
 want.candidates = candidates[want.candidates + 1]
 if want.failedHere == nil then
 want.failedHere = NONE
@@ -6908,9 +6657,177 @@ end
 end
 return sent
 end
-return ____exports
-end,
-}
-local ____entry = require("main", ...)
-return ____entry.answer
+____loaded["sent-batch"] = {receivedBatch = receivedBatch}
+end
+do
+local answer
+local ____from = ____loaded["lualib_bundle"]
+local __TS__StringStartsWith = ____from.__TS__StringStartsWith
+local __TS__ObjectAssign = ____from.__TS__ObjectAssign
+local function describeScope(...) return ____need("domain.description").describeScope(...) end
+local function describeSource(...) return ____need("domain.description").describeSource(...) end
+local ____from = ____loaded["domain.settlement"]
+local reclaimExpired = ____from.reclaimExpired
+local ____from = ____loaded["domain.tick-rules"]
+local runTick = ____from.runTick
+local function repair(...) return ____need("repair").repair(...) end
+local ____from = ____loaded["scope-store"]
+local loadProgress = ____from.loadProgress
+local loadScope = ____from.loadScope
+local ____from = ____loaded["sent-batch"]
+local receivedBatch = ____from.receivedBatch
+local verb, prefix, configuration, input, moment = unpack(ARGV, 1, 5)
+local function storeClock()
+local ____prefix_startsWith_result_0
+if __TS__StringStartsWith(prefix, "pgw-test:") then
+____prefix_startsWith_result_0 = tonumber(moment)
+else
+____prefix_startsWith_result_0 = nil
+end
+local given = ____prefix_startsWith_result_0
+if given ~= nil then
+return {nowMs = given, wallMs = given}
+end
+local seconds, microseconds = unpack(
+redis.call("TIME"),
+1,
+2
+)
+local nowMs = tonumber(seconds) * 1000 + tonumber(microseconds) / 1000
+return {nowMs = nowMs, wallMs = nowMs}
+end
+local function publish(events, worker, fairness)
+local ____list = events
+for ____at = 1, #____list do
+local event = ____list[____at]
+do
+local __continue5
+repeat
+local isForNobody = event.type == "capacity" and event.source ~= "*" and event.worker == nil and fairness
+if isForNobody or event.worker == worker then
+__continue5 = true
+break
+end
+local channel = event.worker == nil and "ev" or "wake:" .. event.worker
+redis.call(
+"PUBLISH",
+prefix .. channel,
+cjson.encode({from = worker, event = event})
+)
+__continue5 = true
+until true
+if not __continue5 then
+break
+end
+end
+end
+end
+local function insistOn(____bindingPattern0)
+local renew
+local verdicts
+local settles
+settles = ____bindingPattern0.settles
+verdicts = ____bindingPattern0.verdicts
+renew = ____bindingPattern0.renew
+if #settles + #verdicts + #renew > 0 then
+redis.call("ZREM", prefix .. "l", "")
+end
+end
+local function leaseIdsOf(____bindingPattern0)
+local wants
+local renew
+local verdicts
+local settles
+settles = ____bindingPattern0.settles
+verdicts = ____bindingPattern0.verdicts
+renew = ____bindingPattern0.renew
+wants = ____bindingPattern0.wants
+local leaseIds = {}
+local ____list = settles
+for ____at = 1, #____list do
+local ____value = ____list[____at]
+local leaseId = ____value.leaseId
+leaseIds[#leaseIds + 1] = leaseId
+end
+local ____list = verdicts
+for ____at = 1, #____list do
+local ____value = ____list[____at]
+local leaseId = ____value.leaseId
+leaseIds[#leaseIds + 1] = leaseId
+end
+local ____list = renew
+for ____at = 1, #____list do
+local leaseId = ____list[____at]
+leaseIds[#leaseIds + 1] = leaseId
+end
+local ____list = wants
+for ____at = 1, #____list do
+local ____value = ____list[____at]
+local leaseId = ____value.leaseId
+leaseIds[#leaseIds + 1] = leaseId
+end
+return leaseIds
+end
+local function begin(setup, server)
+local loaded = loadScope(prefix, setup, server)
+if not loaded.clock.isNew or redis.call("EXISTS", prefix .. "l") == 0 then
+return loaded
+end
+repair(prefix, setup, server, 86400000)
+return loadScope(prefix, setup, server)
+end
+local function tick(setup, server)
+local batch = receivedBatch(cjson.decode(input))
+local ____begin_result_1 = begin(setup, server)
+local state = ____begin_result_1.state
+local leases = ____begin_result_1.leases
+local clock = ____begin_result_1.clock
+local save = ____begin_result_1.save
+leases:prefetch(leaseIdsOf(batch))
+local ____runTick_result_2 = runTick(state, batch, clock)
+local reply = ____runTick_result_2.reply
+local events = ____runTick_result_2.events
+local told = cjson.encode({reply = reply, events = events})
+insistOn(batch)
+save(nil, 86400000)
+publish(events, batch.worker, setup.scheduling.fairness)
+return told
+end
+local function snapshot(setup, server)
+local ____loadScope_result_3 = loadScope(prefix, setup, server)
+local state = ____loadScope_result_3.state
+local clock = ____loadScope_result_3.clock
+reclaimExpired(state, clock)
+local sources = {}
+local ____list = state.sourceList
+for ____at = 1, #____list do
+local source = ____list[____at]
+sources[#sources + 1] = describeSource(state, source, clock)
+end
+return cjson.encode(__TS__ObjectAssign(
+{},
+describeScope(state),
+{sources = sources}
+))
+end
+local function progressAge(server)
+local ____loadProgress_result_4 = loadProgress(prefix, server)
+local lastProgressMs = ____loadProgress_result_4.lastProgressMs
+local nowMs = ____loadProgress_result_4.nowMs
+return lastProgressMs == -1e999 and "" or tostring(nowMs - lastProgressMs)
+end
+local function repaired(setup, server)
+return tostring(repair(prefix, setup, server, 86400000))
+end
+local verbs = {tick = tick, snapshot = snapshot, repair = repaired}
+local function answerNow()
+local server = storeClock()
+return verb == "progress" and progressAge(server) or verbs[verb](
+cjson.decode(configuration),
+server
+)
+end
+answer = answerNow()
+return answer
+end
 `;

@@ -96,7 +96,7 @@ function isSlow({ health }: SourceState, s: Settle): boolean {
 /** Every other source is open too. A scope of one source knows no panic. */
 function isOnlyOneLeft(state: ScopeState, source: SourceState): boolean {
   if (state.sources.size === 1) return false;
-  for (const other of state.sources.values()) {
+  for (const other of state.sourceList) {
     if (other !== source && other.breaker.state === "closed") return false;
   }
   return true;

@@ -8,7 +8,7 @@ import { noteAnswer } from "./goodput.js";
 import { gradientShare } from "./gradient.js";
 import { noteFailure, noteFirstToken, noteSuccess } from "./health.js";
 import { windowInForce } from "./in-force.js";
-import { cutEarly, cutWindowTo, growStartWindow, isStale, learnLimits, lowerLimit } from "./pacer.js";
+import { cutEarly, cutWindowTo, growStartWindow, isStale, learnLimits, limitsInForce } from "./pacer.js";
 import { learnTokens } from "./token-learning.js";
 
 /** What one finished attempt teaches about speed, limits and sizes, whatever the breaker makes of it. */
@@ -56,10 +56,6 @@ function learnSize(state: ScopeState, source: SourceState, lease: Lease, { inTok
 function hearLimits(state: ScopeState, source: SourceState, lease: Lease, s: Settle, nowMs: number): void {
   if (!state.scheduling.headers || s.limits === undefined) return;
   const { pacer, config } = source;
-  if (learnLimits(pacer, s.limits)) {
-    const rpm = lowerLimit(config.rpm, pacer.learnedRpm);
-    const tpm = lowerLimit(config.tpm, pacer.learnedTpm);
-    source.rules = gateRules({ ...config, rpm, tpm });
-  }
+  if (learnLimits(pacer, s.limits)) source.rules = gateRules(limitsInForce(pacer, config));
   if (state.scheduling.pacer) cutEarly(pacer, config, s.limits, lease, nowMs);
 }

@@ -16,7 +16,7 @@ export interface Match {
 export function canMatchSizes(state: ScopeState, nowMs: number): boolean {
   if (!state.scheduling.sizeMatching || state.meanTokens === 0) return false;
   const sizes: number[] = [];
-  for (const source of state.sources.values()) {
+  for (const source of state.sourceList) {
     if (source.breaker.state === "closed") sizes.push(sizeOf(state, source, nowMs));
   }
   return isTwoSided(sizes, state.meanTokens);

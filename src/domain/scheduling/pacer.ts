@@ -102,6 +102,12 @@ export function lowerLimit(a: number, b: number): number {
   return b === NO_LIMIT ? a : Math.min(a, b);
 }
 
+/** The configured limits, or lower ones that headers told. */
+export function limitsInForce(p: PacerRecord, limits: LimitConfig): LimitConfig {
+  if (p.learnedRpm === NO_LIMIT && p.learnedTpm === NO_LIMIT) return limits;
+  return { ...limits, rpm: lowerLimit(limits.rpm, p.learnedRpm), tpm: lowerLimit(limits.tpm, p.learnedTpm) };
+}
+
 /** GCRA of R; null while nothing was cut: the gate of the configured or learned limit is enough then. */
 export function pacedInterval(p: PacerRecord, limits: LimitConfig, nowMs: number): SmoothRate | null {
   if (p.rate.wMax === 0) return null;

@@ -20,7 +20,7 @@ function measurePool(state: ScopeState, nowMs: number): Pool {
   const ttfts: number[] = [];
   const tpots: number[] = [];
   const failures: number[] = [];
-  for (const { breaker, health } of state.sources.values()) {
+  for (const { breaker, health } of state.sourceList) {
     failures.push(failureShare(health));
     if (breaker.state !== "closed") continue;
     if (health.ttftMs > 0) ttfts.push(health.ttftMs);

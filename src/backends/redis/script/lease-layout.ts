@@ -1,7 +1,7 @@
 import type { Lease } from "../../../domain/leases.js";
 import { LAYOUT_VERSION, type Packed } from "./layout.js";
 
-/** How a lease is packed: a list as in layout.ts, since to read names takes longer than to read what they name. */
+/** How a lease is packed: plain values as in layout.ts, since to read names takes longer than to read what they name. */
 
 /** Of the values that every lease has. */
 export const LEASE_TYPES: readonly string[] = [
@@ -54,35 +54,56 @@ export function flattenLease(lease: Lease): Packed {
   ];
 }
 
-/** null: another version wrote it. */
-export function restoreLease(leaseId: string, v: Packed): Lease | null {
-  if (v[0] !== LAYOUT_VERSION) return null;
+/** null: another version wrote it, or somebody else. */
+export function restoreLease(
+  leaseId: string,
+  version: number,
+  source: string,
+  epoch: number,
+  probe: boolean,
+  reservedTokens: number,
+  leaseTtlMs: number,
+  startInMs: number,
+  expiresAtMs: number,
+  startedAtMs: number,
+  inflight: number,
+  ttftMs: number,
+  tag: string,
+  retry: boolean,
+  overdue: Lease["overdue"],
+  passedOver: Lease["grant"]["passedOver"],
+  windowId: number | false,
+  globalWindowId: number | false,
+  firstTokenDueMs: number | false,
+  hedgeAfterMs: number | false,
+  promptTokens: number | false,
+): Lease | null {
+  if (version !== LAYOUT_VERSION) return null;
   return {
     grant: {
       leaseId,
-      source: v[1],
-      epoch: v[2],
-      probe: v[3],
-      reservedTokens: v[4],
-      leaseTtlMs: v[5],
-      startInMs: v[6],
-      passedOver: v[14],
-      windowId: orNull(v[15]),
-      firstTokenDueMs: orNull(v[17]),
-      hedgeAfterMs: orNull(v[18]),
+      source,
+      epoch,
+      probe,
+      reservedTokens,
+      leaseTtlMs,
+      startInMs,
+      passedOver,
+      windowId: windowId === false ? null : windowId,
+      firstTokenDueMs: firstTokenDueMs === false ? null : firstTokenDueMs,
+      hedgeAfterMs: hedgeAfterMs === false ? null : hedgeAfterMs,
     },
-    expiresAtMs: v[7],
-    startedAtMs: v[8],
-    inflight: v[9],
-    ttftMs: v[10],
-    tag: v[11],
-    retry: v[12],
-    overdue: v[13],
-    globalWindowId: orNull(v[16]),
-    promptTokens: orNull(v[19]) ?? undefined,
+    expiresAtMs,
+    startedAtMs,
+    inflight,
+    ttftMs,
+    tag,
+    retry,
+    overdue,
+    globalWindowId: globalWindowId === false ? null : globalWindowId,
+    promptTokens: promptTokens === false ? undefined : promptTokens,
   };
 }
 
-function orNull(value: number | false): number | null {
-  return value === false ? null : value;
-}
+/** What is unpacked. */
+export type PackedLease = Parameters<typeof restoreLease> extends [string, ...infer Values] ? Values : never;

@@ -84,7 +84,7 @@ function snapshot(setup: FleetSetup, server: StoreClock): string {
   const { state, clock } = loadScope(prefix, setup, server);
   reclaimExpired(state, clock);
   const sources: unknown[] = [];
-  for (const [, source] of state.sources) sources.push(describeSource(state, source, clock));
+  for (const source of state.sourceList) sources.push(describeSource(state, source, clock));
   return cjson.encode({ ...describeScope(state), sources });
 }
 

@@ -1,6 +1,6 @@
 import type { StoreClock } from "../../../domain/gates/gate.js";
 import { leaseEndMs } from "../../../domain/leases.js";
-import { newScopeState, type ScopeSetup } from "../../../domain/scope-state.js";
+import { newScopeState, type ScopeSetup, type SourceState } from "../../../domain/scope-state.js";
 import { areLimits } from "./common-limits.js";
 import {
   CLOCK_FIELD,
@@ -14,11 +14,12 @@ import {
   sourceLeasesKey,
   WORKERS_KEY,
 } from "./keys.js";
-import { flattenScope, flattenSource, LAYOUT_VERSION, type Values } from "./layout.js";
+import { flattenScope, LAYOUT_VERSION, type Values } from "./layout.js";
 import { LEASE_TYPES } from "./lease-layout.js";
 import { LeaseStore, packedLease, score, unpackedLease } from "./lease-store.js";
 import { scopeClock } from "./scope-clock.js";
 import { SizeStore } from "./size-store.js";
+import { judgedValues, LEARNED_AT, learnedValues, TROUBLE_AT, troubleValues } from "./source-layout.js";
 
 /**
  * Takes out of a scope's keys whatever no tick can have written, and counts it: keys of another type, values that can't be
@@ -34,12 +35,13 @@ export function repair(prefix: string, setup: ScopeSetup, server: StoreClock, tt
   const clock = redis.call("HGET", prefix + STATE_KEY, CLOCK_FIELD);
   const { nowMs } = scopeClock(server, typeof clock === "string" ? clock : undefined);
   dropped += dropFields(prefix + STATE_KEY, stateCheck(setup, nowMs, new LeaseStore(prefix, nowMs, names)));
-  dropped += dropFields(prefix + WORKERS_KEY, (_, values) => isLike(values, ["number", "boolean", "number", "number"]));
-  dropped += dropFields(prefix + SIZES_KEY, (_, values) => isLike(values, SIZE_TYPES));
-  dropped += dropFields(prefix + GRANTS_KEY, (_, values) => isLike(values, LEASE_TYPES));
+  dropped += dropFields(prefix + WORKERS_KEY, (_, text) => isLike(unpacked(text), WORKER_TYPES));
+  dropped += dropFields(prefix + SIZES_KEY, (_, text) => isLike(unpacked(text), SIZE_TYPES));
+  dropped += dropFields(prefix + GRANTS_KEY, (_, text) => isLike(allUnpacked(text), LEASE_TYPES));
   return dropped + reviseLeases(prefix, names, setup.leaseTtlMs, nowMs, ttlMs);
 }
 
+const WORKER_TYPES = ["number", "boolean", "number", "number"];
 const SIZE_TYPES = ["number", "number", "number", "number", "number"];
 
 function dropOtherType(key: string, wanted: string): number {
@@ -49,11 +51,11 @@ function dropOtherType(key: string, wanted: string): number {
   return 1;
 }
 
-function dropFields(key: string, isGood: (field: string, values: unknown) => boolean): number {
+function dropFields(key: string, isGood: (field: string, text: string) => boolean): number {
   const stored = redis.call("HGETALL", key) as string[];
   let dropped = 0;
   for (let at = 0; at < stored.length; at += 2) {
-    if (isGood(stored[at]!, unpacked(stored[at + 1]!))) continue;
+    if (isGood(stored[at]!, stored[at + 1]!)) continue;
     redis.call("HDEL", key, stored[at]!);
     dropped += 1;
   }
@@ -68,19 +70,32 @@ function unpacked(text: string): unknown {
   return value;
 }
 
+/** Of what was packed without a frame. */
+function allUnpacked(text: string): unknown[] | undefined {
+  const values: unknown[] = [...attemptTo(cmsgpack.unpack, text)];
+  return values.shift() === true ? values : undefined;
+}
+
 /** A fresh state shows what a packed one looks like; fields of sources that are unknown here are another process's. */
-function stateCheck(setup: ScopeSetup, nowMs: number, leases: LeaseStore): (field: string, values: unknown) => boolean {
+function stateCheck(setup: ScopeSetup, nowMs: number, leases: LeaseStore): (field: string, text: string) => boolean {
   const sizes = new SizeStore("");
   const state = newScopeState(setup, nowMs, leases, (model) => sizes.bookOf(model));
-  return (field, values) => {
+  return (field, text) => {
     // A clock that can't be read begins anew by itself.
     if (field === CLOCK_FIELD) return true;
-    if (field === LIMITS_ID_FIELD) return isLike(values, ["string", "number"]);
-    if (field === LIMITS_FIELD) return areLimits(values);
-    if (field === SCOPE_FIELD) return isPacked(values, flattenScope(state));
+    if (field === LIMITS_ID_FIELD) return isLike(unpacked(text), ["string", "number"]);
+    if (field === LIMITS_FIELD) return areLimits(unpacked(text));
+    if (field === SCOPE_FIELD) return isPacked(unpacked(text), flattenScope(state));
     const source = state.sources.get(field);
-    return source === undefined || isPacked(values, flattenSource(source));
+    return source === undefined || isPackedSource(allUnpacked(text), source);
   };
+}
+
+function isPackedSource(values: unknown, source: SourceState): boolean {
+  if (!isPacked(values, judgedValues(source, "", ""))) return false;
+  const learned = unpacked((values as Values)[LEARNED_AT] as string);
+  const trouble = unpacked((values as Values)[TROUBLE_AT] as string);
+  return isPart(learned, learnedValues(source)) && isPart(trouble, troubleValues(source));
 }
 
 /** What stands at the end while it is known. */
@@ -90,7 +105,13 @@ function isPacked(values: unknown, example: Values): boolean {
   if (type(values) !== "table") return false;
   const packed = values as Values;
   const more = packed.length - example.length;
-  if (packed[0] !== LAYOUT_VERSION || more < 0 || more > MOST_MORE) return false;
+  return packed[0] === LAYOUT_VERSION && more <= MOST_MORE && isPart(packed, example);
+}
+
+function isPart(values: unknown, example: Values): boolean {
+  if (type(values) !== "table") return false;
+  const packed = values as Values;
+  if (packed.length < example.length) return false;
   const types = example.map((value) => type(value));
   return startsLike(packed, types) && example.every((value, at) => isAlike(packed[at]!, value));
 }

@@ -1,26 +1,13 @@
-import { gateRules, type StoreClock } from "../../../domain/gates/gate.js";
-import { lowerLimit } from "../../../domain/scheduling/pacer.js";
-import {
-  newScopeState,
-  newSourceRecord,
-  type ScopeState,
-  type SourceRecord,
-  type SourceState,
-} from "../../../domain/scope-state.js";
+import type { StoreClock } from "../../../domain/gates/gate.js";
+import { newScopeState, newSourceRecord, type ScopeState, type SourceRecord } from "../../../domain/scope-state.js";
 import { commonLimits, type FleetSetup } from "./common-limits.js";
 import { CLOCK_FIELD, LIMITS_FIELD, LIMITS_ID_FIELD, SCOPE_FIELD, STATE_KEY } from "./keys.js";
-import {
-  flattenScope,
-  flattenSource,
-  LAYOUT_VERSION,
-  type Packed,
-  progressOf,
-  restoredSource,
-  restoreScope,
-} from "./layout.js";
+import { type LaterParts, laterParts, packedSource } from "./later-parts.js";
+import { flattenScope, LAYOUT_VERSION, type Packed, progressOf, restoreScope } from "./layout.js";
 import { inParts, LeaseStore } from "./lease-store.js";
 import { type ScopeClock, scopeClock } from "./scope-clock.js";
 import { SizeStore } from "./size-store.js";
+import { judgedSource } from "./source-layout.js";
 import { loadWorkers, saveWorkers } from "./worker-store.js";
 
 /** The state of a scope during one tick, and what it takes to write it back. */
@@ -41,15 +28,15 @@ export function loadScope(prefix: string, own: FleetSetup, server: StoreClock): 
   const { setup, changed } = commonLimits(own, clock.isNew ? {} : stored, nowMs);
   const leases = new LeaseStore(prefix, nowMs, names);
   const sizes = new SizeStore(prefix);
-  // Moments of a clock that nobody knows any more mean nothing.
-  const recordOf = (name: string) => sourceRecord(clock.isNew ? undefined : stored[name], nowMs);
+  const parts: PartsBySource = {};
+  const recordOf = (name: string) => {
+    // Moments of a clock that nobody knows any more mean nothing.
+    const packed = clock.isNew ? undefined : stored[name];
+    const record = (packed === undefined ? null : knownSource(parts, name, packed)) ?? unknownSource(nowMs);
+    endLostProbe(record, leases);
+    return record;
+  };
   const state = newScopeState(setup, nowMs, leases, (model) => sizes.bookOf(model), recordOf);
-  for (const source of state.sources.values()) {
-    applyLearnedLimits(source);
-    const { breaker } = source;
-    // A probe ends with its lease, whoever took that out: another process may not know the source.
-    if (breaker.probeLease !== "" && leases.get(breaker.probeLease) === undefined) breaker.probeLease = "";
-  }
   const scope = clock.isNew ? undefined : stored[SCOPE_FIELD];
   const values = scope === undefined ? null : unpackedValues(scope);
   if (values !== null) restoreScope(state, values);
@@ -62,7 +49,9 @@ export function loadScope(prefix: string, own: FleetSetup, server: StoreClock): 
     clock,
     save(ttlMs) {
       const always = [CLOCK_FIELD, clock.packed, ...changed];
-      saveState(prefix, state, always, leases.touched, stored, ttlMs);
+      const key = prefix + STATE_KEY;
+      redis.call("HSET", key, ...always, ...changedState(state, leases.touched, parts, stored));
+      redis.call("PEXPIRE", key, ttlMs);
       leases.save(ttlMs);
       sizes.save(ttlMs);
       if (setup.scheduling.fairness) saveWorkers(prefix, state.workers, workers, ttlMs);
@@ -92,13 +81,42 @@ function readState(prefix: string, fields: readonly string[]): Record<string, st
   return stored;
 }
 
-function sourceRecord(packed: string | undefined, nowMs: number): SourceRecord {
-  const values = packed === undefined ? null : unpackedValues(packed);
-  if (values !== null) return restoredSource(values);
+type PartsBySource = Record<string, LaterParts>;
+type Judged = Parameters<typeof judgedSource>;
+
+/** null: another layout, or nothing that can be read. */
+function knownSource(parts: PartsBySource, name: string, packed: string): SourceRecord | null {
+  return readSource(parts, name, ...(attemptTo(cmsgpack.unpack, packed) as unknown as ReadSource));
+}
+
+type ReadSource = [isReadable: boolean, version: number, learned: string, trouble: string, ...Judged];
+
+function readSource(
+  parts: PartsBySource,
+  name: string,
+  isReadable: boolean,
+  version: number,
+  learned: string,
+  trouble: string,
+  ...judged: Judged
+): SourceRecord | null {
+  if (!isReadable || version !== LAYOUT_VERSION) return null;
+  const source = judgedSource(...judged);
+  parts[name] = laterParts(source, learned, trouble);
+  return source;
+}
+
+function unknownSource(nowMs: number): SourceRecord {
   const record = newSourceRecord(nowMs);
   // Epochs count from the moment a source became known: a Redis that was emptied begins none that was there before.
   record.breaker.epoch = Math.floor(nowMs);
   return record;
+}
+
+/** A probe ends with its lease, whoever took that out: another process may not know the source. */
+function endLostProbe({ breaker }: SourceRecord, leases: LeaseStore): void {
+  if (breaker.state === "closed" || breaker.probeLease === "") return;
+  if (leases.get(breaker.probeLease) === undefined) breaker.probeLease = "";
 }
 
 /** null: another layout, or nothing that can be read. */
@@ -110,32 +128,19 @@ function unpackedValues(packed: string): Packed | null {
   return type(values) === "table" && values[0] === LAYOUT_VERSION ? values : null;
 }
 
-/** Limits that headers told are kept with the pacer; the rates follow from them. */
-function applyLearnedLimits(source: SourceState): void {
-  const { config, pacer } = source;
-  if (pacer.learnedRpm === 0 && pacer.learnedTpm === 0) return;
-  const rpm = lowerLimit(config.rpm, pacer.learnedRpm);
-  const tpm = lowerLimit(config.tpm, pacer.learnedTpm);
-  source.rules = gateRules({ ...config, rpm, tpm });
-}
-
 /** Whatever changes a source comes with a lease of it. */
-function saveState(
-  prefix: string,
+function changedState(
   state: ScopeState,
-  always: readonly string[],
   touched: Record<string, boolean>,
+  parts: PartsBySource,
   stored: Record<string, string>,
-  ttlMs: number,
-): void {
-  const key = prefix + STATE_KEY;
-  const changed: string[] = [...always];
+): string[] {
+  const changed: string[] = [];
   for (const name in touched) {
-    const packed = cmsgpack.pack(flattenSource(state.sources.get(name)!));
+    const packed = packedSource(state.sources.get(name)!, parts[name]);
     if (packed !== stored[name]) changed.push(name, packed);
   }
   const scope = cmsgpack.pack(flattenScope(state));
   if (scope !== stored[SCOPE_FIELD]) changed.push(SCOPE_FIELD, scope);
-  redis.call("HSET", key, ...changed);
-  redis.call("PEXPIRE", key, ttlMs);
+  return changed;
 }
