@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { countOf } from "../domain/count-of.js";
 import type { EmbeddingCompletion } from "../domain/embedding.js";
 import { estimateTextTokens } from "../domain/estimate.js";
@@ -160,5 +160,5 @@ function invalid(
 
 /** Texts are never stored (spec 05, column 9); the form is that of every other digest. */
 function digestOf(text: string): string {
-  return `sha256:${createHash("sha256").update(text).digest("hex")} text/plain ${Buffer.byteLength(text)}`;
+  return `sha256:${hash("sha256", text)} text/plain ${Buffer.byteLength(text)}`;
 }
