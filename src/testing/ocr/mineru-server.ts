@@ -12,6 +12,8 @@ import {
 export interface MinerUFaults extends UploadFaults, LayoutFaults {
   /** 409 with this as the error: the task failed. */
   readonly failure?: string;
+  /** 400: it takes no file of this kind. */
+  readonly refusesType?: boolean;
   /** `/health` answers 503. */
   readonly unhealthy?: boolean;
   /** An answer without middle_json, as some back ends send it: only the list has boxes. */
@@ -37,6 +39,7 @@ const FAULT_NAMES = {
   noPageSize: true,
   errorText: true,
   failure: true,
+  refusesType: true,
   unhealthy: true,
   noMiddleJson: true,
   noLayout: true,
@@ -81,7 +84,7 @@ export async function startMinerUServer(options: MinerUServerOptions = {}): Prom
 
   function parse({ file, fields }: UploadRequest, met: MinerUFaults): UploadReply {
     const { fileName = "", digest = "" } = file ?? {};
-    if (!TYPES.test(fileName))
+    if (!TYPES.test(fileName) || met.refusesType === true)
       return error(400, `Unsupported file type: ${/\.[^.]*$/.exec(fileName)?.[0] ?? fileName}`);
     const { failure } = met;
     if (failure !== undefined) return { status: 409, body: { error: failure, message: "Task execution failed" } };

@@ -16,6 +16,8 @@ export interface ZipEntryPlan {
   readonly size?: number;
   readonly externalAttributes?: number;
   readonly localName?: string;
+  readonly localMethod?: number;
+  readonly disk?: number;
   /** Where its local header is said to be; `previous` = where the one before it is. */
   readonly offset?: number | "previous";
   readonly localExtra?: Buffer;
@@ -80,7 +82,7 @@ function localPart(plan: ZipEntryPlan, offset: number): { readonly written: Writ
     [4, LOCAL_HEADER],
     [2, VERSION],
     [2, flags],
-    [2, methodOf(plan)],
+    [2, plan.localMethod ?? methodOf(plan)],
     [4, 0],
     [4, behind ? 0 : crc],
     [4, behind ? 0 : packedBytes],
@@ -110,7 +112,7 @@ function directoryPart({ plan, name, flags, crc, packedBytes, bytes, offset }: W
     [2, name.length],
     [2, extra.length],
     [2, 0],
-    [2, 0],
+    [2, plan.disk ?? 0],
     [2, 0],
     [4, plan.externalAttributes ?? 0],
     [4, offset],

@@ -30,4 +30,5 @@ test("what is JSON stays what it is, with numbers that are none in any place", (
 test("a text that only opens costs no more than its length, else this test times out", () => {
   expect(parseLayoutJson(`[NaN,"${'\\"'.repeat(5_000_000)}`)).toBeUndefined();
   expect(parseLayoutJson(`{"a":${"[".repeat(100_000)}NaN`)).toBeUndefined();
+  expect(parseLayoutJson("[".repeat(40_000) + "]".repeat(40_000))).toBeUndefined();
 });

@@ -88,6 +88,14 @@ test("a layout without middle_json is that of the list, from 0 to 1000", async (
 
 test.each<[string, MinerUFaults, "text" | "layout", string, string, RegExp]>([
   ["failed task", { failure: "no such model" }, "text", "TransientError", "upstream_error", /409/],
+  [
+    "refused kind of file",
+    { refusesType: true },
+    "text",
+    "RequestRejectedError",
+    "unsupported_modality",
+    /Unsupported/,
+  ],
   ["overloaded server", { overloaded: true }, "layout", "TransientError", "overloaded", /503/],
   ["failing server", { failureRate: 1 }, "layout", "TransientError", "upstream_error", /500/],
   ["answer without results", { noResults: true }, "text", "TransientError", "malformed", /neither results.*completed/],

@@ -198,6 +198,7 @@ describe("a layout", () => {
   const INVALID = "ResultInvalidError";
   test.each<[string, MonkeyOcrFaults, string, string, RegExp]>([
     ["is the server's failure", { failure: "list index out of range" }, "TransientError", "upstream_error", /500/],
+    ["finds the queue full", { failure: "Request queue full" }, "TransientError", "rate_limit", /500/],
     ["is an inner refusal", { failure: "400: no page in it" }, "RequestRejectedError", "bad_request", /no page in it/],
     ["finds the server unready", { unready: true }, "TransientError", "overloaded", /not initialized/],
     [
@@ -246,6 +247,7 @@ describe("a layout", () => {
     expect(error.message).toMatch(/^reader ocr_layout /);
     expect(error.message).toMatch(message);
     expect(error.rateLimited ?? false).toBe(code === "rate_limit");
+    if (code === "rate_limit") expect(error.details).toMatchObject({ limitedBy: "concurrency" });
     if (code === "bad_archive") expect(error.details).toMatchObject({ entries: expect.any(Array) });
   });
 

@@ -98,6 +98,8 @@ describe("an archive is refused", () => {
     ["whose member isn't there", [{ ...WANTED, offset: 7 }], /isn't where it is said to be/],
     ["whose member is beyond", [{ ...WANTED, offset: 1e9 }], /isn't where it is said to be/],
     ["whose member has two names", [{ ...WANTED, localName: "scan_middle.jsox" }], /another name or method/],
+    ["whose member has two methods", [{ ...WANTED, localMethod: 0 }], /another name or method/],
+    ["whose member is on another disk", [{ ...WANTED, disk: 1 }], /another part of a split archive/],
     ["whose members are one", [IMAGE, { ...IMAGE, name: "scan_middle.json", offset: "previous" }], /another name or/],
     ["without what is wanted", [IMAGE], /no member that ends with _middle\.json/],
     ["that is empty", [], /no member that ends with _middle\.json/],
