@@ -2,6 +2,7 @@ import type { Field } from "../config/field.js";
 import type { ConfigNote } from "../config/invariants.js";
 import { SCHEDULING_FIELDS } from "../config/schema-scheduling.js";
 import type { EmbeddingConfig } from "../domain/embedding.js";
+import { isOcrTransport } from "../domain/ocr.js";
 import type { SchedulingConfig } from "../domain/scope.js";
 import type { LimitConfig, SourceConfig } from "../domain/source.js";
 import { planThinking } from "../domain/thinking.js";
@@ -116,7 +117,9 @@ function sourceTable(sources: readonly SourceConfig[]): string[] {
 }
 
 /** A profile that isn't the built-in one of its name says so. */
-function profileText({ profile }: SourceConfig): string {
+function profileText({ profile, transport }: SourceConfig): string {
+  // An OCR server has a protocol of its own, in place of a dialect of chat.
+  if (isOcrTransport(transport) && transport !== "vlm") return transport;
   const name = printable(profile.name);
   return Object.values(profiles).includes(profile) ? name : `${name} (your own)`;
 }
