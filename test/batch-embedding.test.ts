@@ -89,8 +89,8 @@ describe.skipIf(!(await workersCanRun()))("batch of embedding lines", () => {
     bench.workspace.write("in.jsonl", texts.join("\n"));
     expectExit1(
       await batch(),
-      /line 1: is a chat line, and the scope is one for embeddings/,
-      /line 3: is a chat line/,
+      /line 1: a chat line, but scope EMBED is for embeddings/,
+      /line 3: a chat line/,
       /line 4: input must be a text or a list of texts/,
       /line 5: "input_type" is not supported in an embedding line/,
     );

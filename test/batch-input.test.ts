@@ -37,9 +37,9 @@ describe("lines that can't be run", () => {
       "in.jsonl has 6 lines that can't be run; nothing was sent",
       /line 2: not valid JSON/,
       /line 3: not a JSON object/,
-      /line 5: is an embedding line, and the scope is one for chat/,
-      /line 6: OCR lines are not supported/,
-      /line 7: has neither body, messages nor prompt/,
+      /line 5: an embedding line, but scope LLM is for chat/,
+      /line 6: an OCR line, but scope LLM is for chat/,
+      /line 7: has neither body, messages, prompt, input nor image/,
       /line 8: messages is empty/,
       /--skip-bad-lines/,
     );
@@ -82,7 +82,7 @@ describe("lines that can't be run", () => {
     expect(failures.map((line) => line.error)).toEqual([
       { code: "bad_line", class: "RequestRejectedError", message: expect.stringMatching(/^line 2: not valid JSON/) },
       { code: "bad_line", class: "RequestRejectedError", message: expect.stringMatching(/^line 3: id "q1" was used/) },
-      { code: "bad_line", class: "RequestRejectedError", message: expect.stringMatching(/^line 5: OCR lines/) },
+      { code: "bad_line", class: "RequestRejectedError", message: expect.stringMatching(/^line 5: an OCR line, but scope LLM is for chat/) },
     ]);
     // The same stream again: all of it is there already.
     const again = await fromStdin(text, ["--json"]);

@@ -96,5 +96,9 @@ const MADE_BY: Readonly<Record<ClientKind, string>> = {
 
 function wrongKind(scope: string, found: ClientKind, wanted: ClientKind): string {
   const isFor = { chat: "chat", embedding: "embeddings", ocr: "OCR" }[found];
-  return `Scope ${scope} is for ${isFor}: ${MADE_BY[wanted]}. Name another with --scope.`;
+  const remedy =
+    wanted === "embedding"
+      ? `Set ${scope}__BATCH_SIZE to the texts that its provider takes in one request, or name another with --scope.`
+      : "Name another with --scope.";
+  return `Scope ${scope} is for ${isFor}: ${MADE_BY[wanted]}. ${remedy}`;
 }

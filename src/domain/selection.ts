@@ -12,11 +12,10 @@ import type { Want } from "./tick.js";
 const UNLIMITED_CAPACITY = 32;
 /** A source that rate-limited this call is chosen only when the others are four times as busy. */
 const LIMITED_HERE_FACTOR = 4;
-/**
- * Waiting longer than this for an untried source is worse than trying a failed one again: a lease of 30 s, whose end is a
- * whole millisecond.
- */
-const FAILED_HERE_PATIENCE_MS = 30_001;
+/** Waiting longer than this for an untried source is worse than trying a failed one again. */
+const FAILED_HERE_PATIENCE_MS = 30_000;
+/** A lease ends at a whole millisecond. */
+const LEASE_ROUNDING_MS = 1;
 /** A session stays with its source while that is at most this much worse than the best. */
 const AFFINITY_TOLERANCE = 1.5;
 /** Equal sources share the calls by chance. */
@@ -28,7 +27,7 @@ const NOISE = 0.02;
 export function withoutFailedHere(standings: readonly Standing[], want: Want): readonly Standing[] {
   if (want.failedHere.length === 0) return standings;
   const untried = standings.filter((s) => !want.failedHere.includes(s.source.config.name));
-  const able = untried.some((s) => s.source.breaker.state === "closed" && s.waitMs <= FAILED_HERE_PATIENCE_MS);
+  const able = untried.some((s) => s.source.breaker.state === "closed" && s.waitMs <= FAILED_HERE_PATIENCE_MS + LEASE_ROUNDING_MS);
   return able ? untried : standings;
 }
 

@@ -3915,7 +3915,7 @@ function(____, s) return not __TS__ArrayIncludes(want.failedHere, s.source.confi
 )
 local able = __TS__ArraySome(
 untried,
-function(____, s) return s.source.breaker.state == "closed" and s.waitMs <= 30001 end
+function(____, s) return s.source.breaker.state == "closed" and s.waitMs <= 30000 + 1 end
 )
 return able and untried or standings
 end
