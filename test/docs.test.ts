@@ -190,7 +190,7 @@ describe("names", () => {
       .flatMap((code) => code.match(/\b(?:LLM__[A-Z0-9_]+|PGW_[A-Z0-9_]+)\b/g) ?? [])
       .map((key) => key.replace(/^LLM__[A-Z]+__\d+__/, "{SCOPE}__{PROVIDER}__{N}__").replace(/^LLM__/, "{SCOPE}__"))
       // Of the tests, not of the library.
-      .filter((key) => !["PGW_INSTALL_SERVICES", "PGW_TEST_RUNS", "PGW_TEST_SEED"].includes(key))
+      .filter((key) => !["PGW_INSTALL_SERVICES", "PGW_TEST_RUNS", "PGW_TEST_SEED", "PGW_TEST_TEXTS"].includes(key))
       .filter((key) => !configuration.includes(`\`${key}\``) && !configuration.includes(`\`${key}=`));
     expect([...new Set(unknown)]).toEqual([]);
   });

@@ -18,7 +18,7 @@ export function readVectorLines(path: string): VectorLine[] {
   return lines.map((line) => JSON.parse(line) as VectorLine);
 }
 
-/** The vectors of the simulated provider, asked for without the gateway. */
+/** The vectors of the simulated provider, asked for without the gateway; again where it answers with one of its faults. */
 export async function vectorsOf(
   provider: Pick<SimulatedProvider, "baseUrl">,
   texts: readonly string[],
@@ -29,6 +29,10 @@ export async function vectorsOf(
     headers: { "content-type": "application/json" },
     body: JSON.stringify({ model: "m", input: texts, ...(dimensions === undefined ? {} : { dimensions }) }),
   });
+  if (!response.ok) {
+    await response.body?.cancel();
+    return vectorsOf(provider, texts, dimensions);
+  }
   const { data } = (await response.json()) as { data: { embedding: number[] }[] };
   return data.map(({ embedding }) => embedding);
 }
