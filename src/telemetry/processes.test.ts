@@ -8,6 +8,7 @@ import { fileURLToPath } from "node:url";
 import { build } from "tsdown";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { createDatabase, type TestDatabase } from "../../test/services/database.js";
+import { eventually } from "../../test/services/processes.js";
 import { sharedPostgres } from "../../test/services/shared-postgres.js";
 import { sampleOpen } from "../testing/contracts/recorder.js";
 import type { StoredRow } from "./columns.js";
@@ -156,6 +157,15 @@ async function placeOf(kind: string): Promise<string> {
   return database.url();
 }
 
+const OTHERS = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()";
+
+/** What a killed process had sent its server still runs there for a moment. */
+async function lastWordsWritten(): Promise<void> {
+  if (database === undefined) return;
+  const { sql } = database;
+  await eventually(async () => expect(await sql(OTHERS)).toEqual([]));
+}
+
 afterEach(async () => {
   await database?.dispose();
   database = undefined;
@@ -168,6 +178,7 @@ describe.each(kinds)("a process killed under load, %s", (kind) => {
       const path = await placeOf(kind);
       const said = await killedUnderLoad([kind, path, "before_send", "sync"], lines);
       if (kind === "sqlite") expect(integrity(path)).toEqual([{ integrity_check: "ok" }]);
+      await lastWordsWritten();
       const report = await reconcileStore({ store: path, now: Date.now() });
       const rows = await rowsOf(path);
       const ids = new Set(rows.map((row) => row.call_id));
