@@ -82,7 +82,11 @@ describe("lines that can't be run", () => {
     expect(failures.map((line) => line.error)).toEqual([
       { code: "bad_line", class: "RequestRejectedError", message: expect.stringMatching(/^line 2: not valid JSON/) },
       { code: "bad_line", class: "RequestRejectedError", message: expect.stringMatching(/^line 3: id "q1" was used/) },
-      { code: "bad_line", class: "RequestRejectedError", message: expect.stringMatching(/^line 5: an OCR line, but scope LLM is for chat/) },
+      {
+        code: "bad_line",
+        class: "RequestRejectedError",
+        message: expect.stringMatching(/^line 5: an OCR line, but scope LLM is for chat/),
+      },
     ]);
     // The same stream again: all of it is there already.
     const again = await fromStdin(text, ["--json"]);

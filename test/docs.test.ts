@@ -42,7 +42,7 @@ function filesBelow(folder: string, ending: string): string[] {
 }
 
 const PAGES = [
-  ...["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"],
+  ...["README.md", "README.zh-CN.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"],
   ...filesBelow("docs", ".md"),
   ...filesBelow("examples", ".md"),
 ];
