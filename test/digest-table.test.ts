@@ -49,6 +49,12 @@ const missing = (code: string): Verdict => ({ treatment: "dead", code, label: "m
 const counted = (code: string): Verdict => ({ treatment: "counted", code, label: "transient failure" });
 const limited = (code: string): Verdict => ({ treatment: "limited", code, label: "rate limited" });
 
+const NO_ADDRESS: Verdict = {
+  treatment: "dead",
+  code: "endpoint_not_found",
+  label: "model or endpoint not found (check BASE_URL)",
+};
+
 const TABLE: Readonly<Record<number, Verdict>> = {
   400: rejected,
   401: unpaid("auth"),
@@ -77,8 +83,10 @@ const TABLE: Readonly<Record<number, Verdict>> = {
   530: counted("upstream_error"),
 };
 
-function verdictOf(status: number): Verdict {
-  return TABLE[status] ?? (status >= 500 ? counted("upstream_error") : rejected);
+function verdictOf(status: number, operation: string): Verdict {
+  const verdict = TABLE[status] ?? (status >= 500 ? counted("upstream_error") : rejected);
+  // An OCR server has no list of models by key: what isn't there is the address.
+  return operation.startsWith("ocr_") && verdict.code === "model_not_found" ? NO_ADDRESS : verdict;
 }
 
 const CLASSES = {
@@ -143,11 +151,16 @@ async function refuse(open: Open, script: Partial<ResponseScript> & { readonly b
   return { error: attemptErrorIn(thrown), thrown, source: sources[0]!, rows: recorder.rows };
 }
 
+/** OCR prefixes the operation (spec 02 §1). */
+function nameOf(operation: string): string {
+  return operation.startsWith("ocr_") ? `${SOURCE} ${operation}` : SOURCE;
+}
+
 function expectRefused(refused: Refused, verdict: Verdict, status: number, digest: string, operation: string): void {
   const { error, thrown, source, rows } = refused;
   const { treatment, code, label } = verdict;
   expect(error).toBeInstanceOf(CLASSES[treatment]);
-  const message = `${SOURCE} ${label}: ${status}${digest === "" ? "" : ` | ${digest}`}`;
+  const message = `${nameOf(operation)} ${label}: ${status}${digest === "" ? "" : ` | ${digest}`}`;
   expect(error).toMatchObject({ code, statusCode: status, sourceName: SOURCE, bodyText: digest, message });
   expect(TransientError.isInstance(error) ? error.rateLimited : treatment === "limited").toBe(treatment === "limited");
   expectGoverned(source, treatment);
@@ -172,21 +185,21 @@ describe.each(LOOP_OPERATIONS.map(({ kind, open }) => [kind, open] as const))("%
   it.each(Object.keys(TABLE).map(Number))("%i: class, code, governance, message and row", async (status) => {
     const body = apiError(`said   with\n${status}`);
     const refused = await refuse(open, { status, body });
-    expectRefused(refused, verdictOf(status), status, expectedDigest(body), operation);
+    expectRefused(refused, verdictOf(status, operation), status, expectedDigest(body), operation);
     expect(refused.error.upstreamMessage).toBe(`said   with\n${status}`);
   });
 
   it("every status from 400 to 599 has its class", async () => {
     for (let status = 400; status <= 599; status += 1) {
       const body = apiError("no");
-      expectRefused(await refuse(open, { status, body }), verdictOf(status), status, body, operation);
+      expectRefused(await refuse(open, { status, body }), verdictOf(status, operation), status, body, operation);
     }
   });
 
   it.each(Object.keys(TABLE).map(Number))("%i: a long body keeps its head and its tail", async (status) => {
     const body = longError("a_code_of_their_own");
     const refused = await refuse(open, { status, body });
-    expectRefused(refused, verdictOf(status), status, expectedDigest(body), operation);
+    expectRefused(refused, verdictOf(status, operation), status, expectedDigest(body), operation);
     const { bodyText } = refused.error;
     expect(bodyText.length).toBeLessThanOrEqual(2_048);
     expect(bodyText).toMatch(/^\{"error":\{"message":"the head of it".*"code":"a_code_of_their_own"\}\}$/);
@@ -195,14 +208,14 @@ describe.each(LOOP_OPERATIONS.map(({ kind, open }) => [kind, open] as const))("%
   it.each(Object.keys(TABLE).map(Number))(
     "%i: a body that can't be read is none, and the class stays",
     async (status) => {
-      const verdict = verdictOf(status);
+      const verdict = verdictOf(status, operation);
       const same = verdict.code === "model_not_found" ? missing("endpoint_not_found") : verdict;
       const broken = await refuse(open, { status, body: apiError("cut in the mid"), end: "reset" });
       const garbled = await refuse(open, { status, body: "no gzip at all", headers: { "content-encoding": "gzip" } });
       for (const refused of [broken, garbled]) {
         expect(refused.error).toBeInstanceOf(CLASSES[verdict.treatment]);
         expect(refused.error).toMatchObject({ code: same.code, bodyText: "", statusCode: status });
-        expect(refused.error.message).toMatch(new RegExp(`^${SOURCE} [^|]*: ${status}$`));
+        expect(refused.error.message).toMatch(new RegExp(`^${nameOf(operation)} [^|]*: ${status}$`));
         expectGoverned(refused.source, verdict.treatment);
       }
     },
@@ -280,7 +293,7 @@ describe.each(LOOP_OPERATIONS.map(({ kind, open }) => [kind, open] as const))("%
       const database = new Database(path, { readonly: true });
       const rows = database.prepare("SELECT operation, outcome, error, final FROM llm_calls").all();
       database.close();
-      const message = `${SOURCE} request rejected: 400 | ${expectedDigest(body)}`;
+      const message = `${nameOf(operation)} request rejected: 400 | ${expectedDigest(body)}`;
       expect(message.endsWith('"code":"invalid_parameter_error"}}')).toBe(true);
       expect(error).toMatchObject({ message });
       expect(rows).toEqual([{ operation, outcome: "rejected", error: message, final: 1 }]);

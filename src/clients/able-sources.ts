@@ -103,7 +103,8 @@ export function incapableOf(left: readonly (readonly [SourceConfig, Incapability
   };
 }
 
-function unknownModel({ sources, scope }: ScopeConfig, model: string | undefined): RequestRejectedError {
+/** A model that no source of the scope has. */
+export function unknownModel({ sources, scope }: ScopeConfig, model: string | undefined): RequestRejectedError {
   const models = [...new Set(sources.map((source) => source.model))].join(", ");
   return new RequestRejectedError(
     `no source of scope ${scope} has the model ${JSON.stringify(model)}; configured: ${models || "none"}`,

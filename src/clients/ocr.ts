@@ -6,6 +6,7 @@ import type {
   OcrHealth,
   OcrImage,
   OcrInput,
+  OcrOperation as OcrKind,
   OcrLayoutCompletion,
   OcrLayoutResult,
   OcrResultFacts,
@@ -13,11 +14,13 @@ import type {
   OcrTextResult,
 } from "../domain/ocr.js";
 import { ocrIncapability } from "../domain/ocr-ability.js";
+import type { ScopeConfig } from "../domain/scope.js";
 import type { SourceConfig } from "../domain/source.js";
 import { RequestRejectedError } from "../errors.js";
 import type { GovernEnvironment } from "../governance/call.js";
 import { govern } from "../governance/govern.js";
 import type { OcrTransport } from "../ports/transport.js";
+import { unknownModel } from "./able-sources.js";
 import type { CallLifetime } from "./call-lifetime.js";
 import { COMMON_OPTIONS, optionTrouble } from "./call-options.js";
 import { readImage } from "./ocr-input.js";
@@ -60,7 +63,7 @@ export function createOcrReader(
   { maxImageBytes }: OcrConfig,
 ): OcrReader {
   const { config, runtime } = environment;
-  const ableFor = createOcrSources(config.sources, config.global.tpm > 0);
+  const ableFor = createOcrSources(config);
 
   async function read<Completion extends OcrAnswerFacts>(
     call: OcrKindOfCall<Completion>,
@@ -71,7 +74,7 @@ export function createOcrReader(
     try {
       const checked = checkOptions(options, call.kind);
       const image = await readImage(input, { operation: call.kind, maxImageBytes, signal: checked.signal });
-      const operation = new OcrOperation(call, ableFor(call.kind, image), image, transport);
+      const operation = new OcrOperation(call, ableFor(call.kind, image, checked.model), image, transport);
       const governed = await govern(environment, operation, checked);
       const { completion, costNanos } = await governed.ended;
       const { source, callId, requestId, attempts } = governed;
@@ -123,15 +126,18 @@ export function createOcrReader(
 const NANOS_PER_UNIT = 1e9;
 
 /** Who can read a picture; equal selections share their arrays, since the queue knows equal calls by them. */
-function createOcrSources(sources: readonly SourceConfig[], countsGlobal: boolean) {
+function createOcrSources(config: ScopeConfig) {
+  const countsGlobal = config.global.tpm > 0;
   const selections = new Map<string, OcrSources>();
-  return (kind: "ocr_text" | "ocr_layout", image: OcrImage): OcrSources => {
+  return (kind: OcrKind, image: OcrImage, model: string | undefined): OcrSources => {
+    const sources = model === undefined ? config.sources : config.sources.filter((source) => source.model === model);
+    if (sources.length === 0 && model !== undefined) throw unknownModel(config, model);
     const left: [SourceConfig, Incapability][] = [];
     for (const source of sources) {
       const trouble = ocrIncapability(source, kind, image);
       if (trouble !== null) left.push([source, trouble]);
     }
-    const key = left.map(([{ name }, { text }]) => `${name} ${text}`).join("\n");
+    const key = [model ?? "", ...left.map(([{ name }, { text }]) => `${name} ${text}`)].join("\n");
     let selection = selections.get(key);
     if (selection === undefined) {
       const able = sources.filter((source) => left.every(([other]) => other !== source));
@@ -147,7 +153,7 @@ function createOcrSources(sources: readonly SourceConfig[], countsGlobal: boolea
   };
 }
 
-const KNOWN_OPTIONS: ReadonlySet<string> = new Set<string>(COMMON_OPTIONS);
+const KNOWN_OPTIONS: ReadonlySet<string> = new Set<string>(["model", ...COMMON_OPTIONS]);
 
 function checkOptions(options: unknown, operation: string): OcrCallOptions {
   const refuse = (problem: string): never => {
@@ -158,8 +164,9 @@ function checkOptions(options: unknown, operation: string): OcrCallOptions {
   const given = options as OcrCallOptions;
   for (const name in given) {
     if (KNOWN_OPTIONS.has(name) || given[name as keyof OcrCallOptions] === undefined) continue;
-    refuse(`unknown option ${JSON.stringify(name)}; known: ${COMMON_OPTIONS.join(", ")}`);
+    refuse(`unknown option ${JSON.stringify(name)}; known: ${[...KNOWN_OPTIONS].join(", ")}`);
   }
+  if (given.model !== undefined && typeof given.model !== "string") refuse("model must be a text");
   const trouble = optionTrouble(given);
   return trouble === undefined ? given : refuse(trouble);
 }

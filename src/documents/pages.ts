@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { constants } from "node:fs";
 import { open } from "node:fs/promises";
 import { basename, resolve } from "node:path";
 import type { OcrMediaType } from "../domain/ocr.js";
@@ -55,7 +56,7 @@ async function lookAt(path: string, name: string): Promise<SourceDocument> {
 /** The bytes of a regular file. Throws DocumentError. */
 async function readDocument(path: string): Promise<Buffer> {
   try {
-    await using file = await open(path, "r");
+    await using file = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
     const stats = await file.stat();
     if (!stats.isFile())
       throw new DocumentError(

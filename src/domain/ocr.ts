@@ -131,6 +131,8 @@ export type OcrInput = Uint8Array | ArrayBuffer | Blob | string | URL;
 
 /** What one OCR call may say beside its picture. */
 export interface OcrCallOptions {
+  /** Only sources with this model. Default: any. */
+  readonly model?: string;
   readonly sessionId?: string;
   readonly parentCallId?: string;
   /** A name for calls whose lengths are alike, for token estimates. Not sent. Default: the kind of operation. */

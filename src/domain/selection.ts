@@ -27,7 +27,9 @@ const NOISE = 0.02;
 export function withoutFailedHere(standings: readonly Standing[], want: Want): readonly Standing[] {
   if (want.failedHere.length === 0) return standings;
   const untried = standings.filter((s) => !want.failedHere.includes(s.source.config.name));
-  const able = untried.some((s) => s.source.breaker.state === "closed" && s.waitMs <= FAILED_HERE_PATIENCE_MS + LEASE_ROUNDING_MS);
+  const able = untried.some(
+    (s) => s.source.breaker.state === "closed" && s.waitMs <= FAILED_HERE_PATIENCE_MS + LEASE_ROUNDING_MS,
+  );
   return able ? untried : standings;
 }
 

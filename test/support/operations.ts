@@ -1,8 +1,11 @@
 import type { GatewayOptions } from "../../src/config/options.js";
 import type { ChatRequest } from "../../src/domain/chat.js";
+import type { OcrAnswerFacts, OcrCallOptions } from "../../src/domain/ocr.js";
 import type { OperationKind } from "../../src/domain/record.js";
+import { OcrClient } from "../../src/gateway/ocr-client.js";
 import { EmbeddingClient, GatewayClient } from "../../src/gateway.js";
-import type { ChatTransport, EmbeddingTransport } from "../../src/ports/transport.js";
+import type { ChatTransport, EmbeddingTransport, OcrAttempt, OcrTransport } from "../../src/ports/transport.js";
+import { pngOf } from "../ocr/pictures.js";
 
 /**
  * Every kind of call that runs on the one loop (spec 02 §2). Tables of what the loop promises run once for each of them:
@@ -91,10 +94,58 @@ function embeddingClient({ transport, ...options }: GatewayOptions): OperationCl
   };
 }
 
+/** What a scripted transport of chat does to an attempt, with a page for its answer. */
+function ocrTransport(chat: ChatTransport): OcrTransport {
+  async function facts({ source, context }: OcrAttempt): Promise<OcrAnswerFacts> {
+    const request = { messages: [] };
+    const answer = await chat.complete({ source, request, messagesJson: "[]", stream: false, context });
+    const { usage, modelReported, statusCode, latencyMs, limits } = answer;
+    return { pageCount: 1, usage, modelReported, statusCode, latencyMs, limits };
+  }
+  return {
+    recognizeText: async (attempt) => ({ text: "hi", ...(await facts(attempt)) }),
+    parseLayout: async (attempt) => ({
+      layout: { pages: [], elements: [], droppedElements: 0 },
+      ...(await facts(attempt)),
+    }),
+    checkHealth: async () => ({ ok: true, latencyMs: 0, detail: "" }),
+    close: () => chat.close(),
+  };
+}
+
+/** Where a transport is scripted, tokens are counted as of a chat model; over HTTP the sources are servers without any. */
+function ocrClient(
+  { transport, sources, ...options }: GatewayOptions,
+  ask: (client: OcrClient, image: Buffer, wishes: OcrCallOptions) => Promise<CallEnd>,
+): OperationClient {
+  const client = new OcrClient({
+    ...options,
+    sources: sources.map((source) =>
+      transport === undefined
+        ? { ...source, transport: "paddle" }
+        : { ...source, transport: "vlm", ocrReader: "dots-ocr" },
+    ),
+    ...(transport === undefined ? {} : { transport: ocrTransport(transport) }),
+  });
+  return {
+    call: ({ large: _, stream: __, ...wishes } = {}) => ask(client, pngOf(100, 100), wishes),
+    snapshot: () => client.snapshot(),
+    close: () => client.close(),
+  };
+}
+
 export const LOOP_OPERATIONS: readonly LoopOperation[] = [
   { kind: "chat", open: (options) => chatClient(options, (client, request) => client.chat(request)) },
   { kind: "chat_stream", open: (options) => chatClient(options, readStream) },
   { kind: "embedding", open: embeddingClient },
+  {
+    kind: "ocr_text",
+    open: (options) => ocrClient(options, (client, image, wishes) => client.recognizeText(image, wishes)),
+  },
+  {
+    kind: "ocr_layout",
+    open: (options) => ocrClient(options, (client, image, wishes) => client.parseLayout(image, wishes)),
+  },
 ];
 
 /** A stream is a chat call with a consumer, whose own table is test/loop/streams.test.ts. */

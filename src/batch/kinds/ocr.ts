@@ -20,7 +20,8 @@ export function ocrLines(client: OcrLineClient, pages: PageReader): BatchClient 
     async call({ request, sessionId, parentCallId }, signal) {
       if (request.kind !== "ocr") throw new TypeError(`a line of kind ${request.kind} came to a client for OCR`);
       const image = await pictureOf(request, pages);
-      const options = { sessionId, parentCallId, signal };
+      const { model } = request;
+      const options = { sessionId, parentCallId, signal, ...(model === undefined ? {} : { model }) };
       if (request.operation === "ocr_text") return textAnswer(await client.recognizeText(image, options));
       return layoutAnswer(await client.parseLayout(image, options));
     },
