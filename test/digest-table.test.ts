@@ -85,7 +85,7 @@ const TABLE: Readonly<Record<number, Verdict>> = {
 
 function verdictOf(status: number, operation: string): Verdict {
   const verdict = TABLE[status] ?? (status >= 500 ? counted("upstream_error") : rejected);
-  // An OCR server has no list of models by key: what isn't there is the address.
+  // The table's OCR source is asked for no model: what isn't there is the address.
   return operation.startsWith("ocr_") && verdict.code === "model_not_found" ? NO_ADDRESS : verdict;
 }
 

@@ -3,7 +3,6 @@ import type { SourceConfig } from "../../domain/source.js";
 import type { OcrAttempt, OcrTransport } from "../../ports/transport.js";
 import { createHttpClient } from "../http.js";
 import type { OpenAiChatTransportOptions } from "../openai/chat.js";
-import type { Verdict } from "../openai/classify.js";
 import { type Fields, isFields } from "../openai/message-fields.js";
 import { createSourceWires, type WireTarget } from "../openai/source-wire.js";
 import type { WholeBody } from "../openai/whole-answer.js";
@@ -15,6 +14,7 @@ import { contentOf } from "./element-content.js";
 import { paddleType } from "./element-types.js";
 import { probe } from "./health.js";
 import { MAX_OCR_JSON_BYTES, objectsOf, readJsonAnswer } from "./json-answer.js";
+import { notFoundIsAddress } from "./server-verdict.js";
 
 const PATH = "/layout-parsing";
 /** Hosted services give out the whole address, so a base URL may end with the path already. */
@@ -48,7 +48,7 @@ export function createPaddleOcrTransport(options: OpenAiChatTransportOptions): O
       wire: wireOf(source),
       body: bodyOf(image),
       maxBytes: MAX_OCR_JSON_BYTES,
-      refine,
+      refine: notFoundIsAddress,
       read(answer, refused) {
         const { result } = readJsonAnswer(answer, context, refused);
         const pages = isFields(result) ? objectsOf(result.layoutParsingResults).objects : [];
@@ -98,11 +98,6 @@ function bodyOf({ bytes, mediaType }: OcrImage): string {
   const switches =
     '"useLayoutDetection":true,"useDocUnwarping":false,"useDocOrientationClassify":false,"visualize":false';
   return `{"file":"${bytes.toString("base64")}","fileType":${fileType},${switches}}`;
-}
-
-/** There are no models to choose from: whatever isn't found is the address. */
-function refine(verdict: Verdict): Verdict {
-  return verdict.code === "model_not_found" ? { ...verdict, code: "endpoint_not_found" } : verdict;
 }
 
 function blocksOf(page: Fields) {

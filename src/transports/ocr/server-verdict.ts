@@ -25,9 +25,15 @@ const LIMITED_BY = { limitedBy: "concurrency" };
 /** Statuses by which a server tells its own failures; the others mean what they always mean. */
 const OWN_STATUSES = new Set([400, 415, 422, 500]);
 
+/** For servers that are asked for no model: whatever isn't found there is the address. */
+export function notFoundIsAddress(verdict: Verdict): Verdict {
+  return verdict.code === "model_not_found" ? { ...verdict, code: "endpoint_not_found" } : verdict;
+}
+
 /** The common verdict on a refusal, with what this server's words say beyond it; a failure told within a 200 is its own. */
 export function refinedBy(judge: (text: string) => ServerVerdict): (verdict: Verdict, refusal: Refusal) => Verdict {
-  return (verdict, { statusCode, embedded, text }) => {
+  return (seen, { statusCode, embedded, text }) => {
+    const verdict = notFoundIsAddress(seen);
     if (!embedded && !OWN_STATUSES.has(statusCode)) return verdict;
     const { kind, code } = judge(verdict.upstreamMessage ?? text);
     // A status of the request's fault stays one: its words can only say which.
