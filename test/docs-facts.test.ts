@@ -105,21 +105,3 @@ test("README's .env is what init writes for the simulated provider, with limits 
   expect(shown).toMatchObject(values);
   expect(inspectEnv("LLM", shown).problems).toEqual([]);
 });
-
-test("the Chinese README holds what README.md holds: code, links, names and sections", () => {
-  const [english, chinese] = ["README.md", "README.zh-CN.md"].map((path) =>
-    readFileSync(join(import.meta.dirname, "..", path), "utf8"),
-  );
-  const found = (text: string | undefined, pattern: RegExp): string[] =>
-    [...(text ?? "").matchAll(pattern)]
-      .map(([, what = ""]) => what)
-      .filter((what) => !/^README(\.zh-CN)?\.md$/.test(what));
-  const blocks = /^(```.*?^```)$/gms;
-  expect(found(chinese, blocks)).toEqual(found(english, blocks));
-  const links = /\]\(([^)]+)\)/g;
-  expect(found(chinese, links)).toEqual(found(english, links));
-  const names = /`([^`\n]+)`/g;
-  expect(found(chinese, names).toSorted()).toEqual(found(english, names).toSorted());
-  const headings = /^(#+) /gm;
-  expect(found(chinese, headings)).toEqual(found(english, headings));
-});
