@@ -8,6 +8,8 @@ import { failureLine, type LineFailure, successLine } from "./result-line.js";
 export interface BatchForm {
   /** The command that writes it, with the options that change what it writes: one OUT is of one form. */
   readonly writtenBy: string;
+  /** Models whose answers belong together, so that OUT may hold those of no others; absent = any may. */
+  readonly models?: readonly string[];
   /** Never throws. */
   parse(raw: RawLine): BatchLine | BrokenLine;
   /** The OUT line of an answer, without the line end. */

@@ -21,7 +21,7 @@ export interface PrepareOptions {
   /** What `readTies` gave before IN was read. */
   readonly ties: Ties | undefined;
   readonly retryFailed: boolean;
-  readonly form: Pick<BatchForm, "entry" | "writtenBy">;
+  readonly form: Pick<BatchForm, "entry" | "writtenBy" | "models">;
   readonly newBatchId: () => string;
   readonly startedAt: string;
   readonly onNote: (text: string) => void;
@@ -43,15 +43,17 @@ export async function prepareOut(places: Places, options: PrepareOptions): Promi
     const kept = goOn ? options.ties : undefined;
     const hasLines = places.outExists && (await hasBytes(places.outPath));
     if (kept === undefined && hasLines) throw foreignOutput(places, options.ties);
-    const { writtenBy } = options.form;
+    const { writtenBy, models } = options.form;
     // Its lines would be taken for damaged ones.
     if (kept !== undefined && hasLines) refuseOtherForm(places, kept.writtenBy ?? BATCH_COMMAND, writtenBy);
+    if (hasLines) refuseOtherModels(places, kept?.models, models);
     const ties: Ties = kept ?? {
       version: 1,
       batchId: options.newBatchId(),
       startedAt: options.startedAt,
       input: options.input,
       ...(writtenBy === BATCH_COMMAND ? {} : { writtenBy }),
+      ...(models === undefined ? {} : { models }),
     };
     const loaded = hasLines ? await loadOut(places.outPath, options) : { done: createIdSet(), failed: 0 };
     if (kept === undefined || relation === "grown" || gainsFirstLine(kept.input, options.input)) {
@@ -70,6 +72,15 @@ function refuseOtherForm({ outPath }: Places, before: string, now: string): void
   throw new BatchRefusedError(
     "out_foreign",
     `${outPath} was begun by \`${before}\`, and \`${now}\` writes other lines. Go on with the first, or choose another output.`,
+  );
+}
+
+/** Vectors of different models can't be compared with each other. */
+function refuseOtherModels({ outPath }: Places, before?: readonly string[], now?: readonly string[]): void {
+  if (before === undefined || now === undefined || before.join("\n") === now.join("\n")) return;
+  throw new BatchRefusedError(
+    "out_foreign",
+    `${outPath} was begun with ${before.join(", ")}, and the scope has ${now.join(", ")} now: their vectors can't be compared with each other. Go on with the first, or choose another output.`,
   );
 }
 

@@ -17,6 +17,8 @@ export interface Ties {
   readonly input: InputIdentity;
   /** The command that writes OUT, with the options that change its lines; absent = `polygateway batch`. */
   readonly writtenBy?: string;
+  /** The models whose answers OUT holds, where those of others can't stand beside them. */
+  readonly models?: readonly string[];
 }
 
 /** undefined when there is no such file; throws BatchRefusedError when it can't be understood. */

@@ -10,9 +10,11 @@ export interface VectorFormOptions {
   readonly base64: boolean;
   /** Width to ask for. */
   readonly dimensions?: number;
+  /** Of the scope. */
+  readonly models?: readonly string[];
 }
 
-export function vectorForm({ jsonl, base64, dimensions }: VectorFormOptions): BatchForm {
+export function vectorForm({ jsonl, base64, dimensions, models = [] }: VectorFormOptions): BatchForm {
   const lineOf = (raw: RawLine & { readonly text: string }, id: string, text: string): BatchLine => ({
     kind: "line",
     number: raw.number,
@@ -34,6 +36,7 @@ export function vectorForm({ jsonl, base64, dimensions }: VectorFormOptions): Ba
   const asked = dimensions === undefined ? "" : ` --dimensions ${dimensions}`;
   return {
     writtenBy: `polygateway embed${base64 ? " --base64" : ""}${asked}`,
+    models: models.toSorted(),
     parse,
     /** Of one text, made by `groupTexts`: the body is its vector. */
     success({ id, number }, { body, callId }) {

@@ -26,7 +26,7 @@ export function openEmbedCaller(request: EmbedCallerRequest): BatchCaller {
     batchOptions: {
       ...hooks,
       client: { ...lines, call: groupTexts(embedder, { batchSize, batches, runtime }) },
-      form: vectorForm(request),
+      form: vectorForm({ ...request, models: lines.models }),
       runtime,
       // A second set of lines is ready when a request ends.
       concurrency: 2 * batches * batchSize,

@@ -1,6 +1,6 @@
 import { createReadStream, existsSync } from "node:fs";
-import { copyFile, mkdir, readFile, writeFile } from "node:fs/promises";
-import { extname, join } from "node:path";
+import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { replaceFile } from "../batch/replace-file.js";
 import { type OverlayPage, overlayHtml } from "../documents/overlay.js";
@@ -185,7 +185,7 @@ async function overlayPage(
   return {
     ...blank,
     elements,
-    aspect: sheet === undefined ? DEFAULT_ASPECT : sheet.width / sheet.height,
+    aspect: sheet?.width && sheet.height ? sheet.width / sheet.height : DEFAULT_ASPECT,
     picture: await pictureOf(document, page, folder, pictures),
   };
 }
@@ -199,18 +199,17 @@ async function pictureOf(
 ): Promise<string | null> {
   if (document.mediaType === "image/tiff") return null;
   const isPdf = document.mediaType === "application/pdf";
-  const ending = isPdf ? "png" : extname(document.name).slice(1) || document.mediaType.slice("image/".length);
+  const ending = isPdf ? "png" : document.mediaType.slice("image/".length);
   const path = pagePath(folder, document, page, ending);
   const address = `${encodeURIComponent(document.name)}/page-${String(page).padStart(4, "0")}.${ending}`;
   if (existsSync(path)) return address;
-  if (!isPdf) {
-    await copyFile(document.path, path);
-    return address;
-  }
   try {
-    await writeFile(path, await pictures.page(document.path, page));
+    // Whole or not at all: a picture that is there is not drawn again.
+    await writeFile(`${path}.tmp`, await pictures.page(document.path, page, document.sha256));
+    await rename(`${path}.tmp`, path);
     return address;
   } catch (error) {
+    // The document may be gone by now; what was read of it is not.
     if (error instanceof DocumentError) return null;
     throw error;
   }

@@ -1,5 +1,5 @@
-import { mkdirSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, mkdirSync, readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
 import type { Command } from "commander";
 import type { SourceDocument } from "../documents/pages.js";
 import { parseCount, parsePath } from "./arguments.js";
@@ -44,14 +44,15 @@ async function ocr(paths: readonly string[], flags: OcrFlags, terminal: Terminal
   ]);
   const folder = flags.out;
   const layout = flags.layout === true;
-  const documents = await lookAtDocuments(paths);
+  const documents = await lookAtDocuments(paths).catch(inOurWords);
+  refuseClashes(folder, documents);
   const inPath = await writeLines(folder, documents, layout);
   const outPath = join(folder, "ocr.jsonl");
   const run = { ...flags, out: outPath };
   const exitCode = await runLines(inPath, run, terminal, (note) =>
     openCaller({ ...run, kinds: ["ocr"], outPath, terminal, note }),
   ).catch((error: unknown) => {
-    throw otherRun(error, folder) ?? error;
+    throw (error as { kind?: unknown }).kind === "out_other_in" ? otherRun(folder) : error;
   });
   const { paths: written, unread, left } = await exportPages({ outPath, folder, documents, layout });
   if (flags.quiet) return exitCode;
@@ -80,25 +81,64 @@ async function writeLines(folder: string, documents: readonly SourceDocument[], 
   try {
     mkdirSync(folder, { recursive: true });
     const inPath = join(folder, "pages.jsonl");
-    await replaceFile(inPath, async (write) => {
-      for (const document of documents) {
-        const { path, sha256, mediaType, pageCount } = document;
-        for (let page = 1; page <= pageCount; page += 1) {
-          const place = mediaType === "application/pdf" ? { page } : {};
-          const line = { id: lineIdOf(document, page), image: path, ...place, ...(layout ? { layout } : {}), sha256 };
-          await write(`${JSON.stringify(line)}\n`);
-        }
-      }
+    const lines = documents.flatMap((document) => {
+      const { path, sha256, mediaType, pageCount } = document;
+      return Array.from({ length: pageCount }, (_, index) => {
+        const place = mediaType === "application/pdf" ? { page: index + 1 } : {};
+        const line = {
+          id: lineIdOf(document, index + 1),
+          image: path,
+          ...place,
+          ...(layout ? { layout } : {}),
+          sha256,
+        };
+        return `${JSON.stringify(line)}\n`;
+      });
     });
+    const text = lines.join("");
+    const before = existsSync(inPath) ? readFileSync(inPath, "utf8") : undefined;
+    // Of another run, or of somebody else: nothing of it is touched.
+    const hasResults = existsSync(join(folder, "ocr.jsonl"));
+    const isOurs = before === undefined || (!hasResults && before.startsWith('{"id":'));
+    if (before !== text && !isOurs) throw otherRun(folder);
+    if (before !== text) await replaceFile(inPath, (write) => write(text));
     return inPath;
   } catch (error) {
+    if (error instanceof CliError) throw error;
     throw new CliError(`The folder ${folder} can't be written to: ${(error as Error).message}`);
   }
 }
 
+/** What is wrong with a document is told in full by its error. */
+function inOurWords(error: unknown): never {
+  throw error instanceof Error && error.name === "DocumentError" ? new CliError(error.message) : error;
+}
+
+const OWN_FILES = ["ocr.jsonl", "ocr.jsonl.lock", "ocr.jsonl.pgw.json", "pages.jsonl"];
+
+/** Found before anything is paid: two documents, or a document and its own picture, that want one name. */
+function refuseClashes(folder: string, documents: readonly SourceDocument[]): void {
+  const taken = new Map(OWN_FILES.map((name) => [name, "the run's own file"]));
+  for (const { path, name } of documents) {
+    if (resolve(folder, name) === path) {
+      throw new CliError(
+        `${path} stands in the folder of the results, where ${name} becomes a folder of its pages. Give another folder with -o.`,
+      );
+    }
+    for (const wanted of [name, `${name}.txt`, `${name}.json`, `${name}.html`]) {
+      const other = taken.get(wanted);
+      if (other !== undefined) {
+        throw new CliError(
+          `Results of ${path} would be called ${wanted}, as those of ${other} are. Rename one, or read them into different folders.`,
+        );
+      }
+      taken.set(wanted, path);
+    }
+  }
+}
+
 /** A folder holds one run; what is wrong is said in the words of this command. */
-function otherRun(error: unknown, folder: string): CliError | undefined {
-  if ((error as { kind?: unknown }).kind !== "out_other_in") return undefined;
+function otherRun(folder: string): CliError {
   return new CliError(
     `${folder} holds the results of other files, or of the other mode (with or without --layout). Give these files a folder of their own with -o.`,
   );

@@ -98,10 +98,10 @@ function section({ page, picture, aspect, elements, failure }: OverlayPage): str
   const idOf = (index: number): string => `page-${page}-${index + 1}`;
   const boxes = elements.map(
     ({ type, bbox }, index) =>
-      `<a class="${type}" href="#${idOf(index)}" style="${placed(bbox)}" title="${type}"><b>${index + 1}</b></a>`,
+      `<a class="${classOf(type)}" href="#${idOf(index)}" style="${placed(bbox)}" title="${classOf(type)}"><b>${index + 1}</b></a>`,
   );
   const texts = elements.map(
-    (element, index) => `<li id="${idOf(index)}" class="${element.type}">${told(element, index)}</li>`,
+    (element, index) => `<li id="${idOf(index)}" class="${classOf(element.type)}">${told(element, index)}</li>`,
   );
   const sheet =
     picture === null
@@ -110,13 +110,18 @@ function section({ page, picture, aspect, elements, failure }: OverlayPage): str
   return `<section>${heading}${sheet}<ol>${texts.join("")}</ol></section>`;
 }
 
+/** The results may have been edited since they were written. */
+function classOf(type: unknown): string {
+  return typeof type === "string" && Object.hasOwn(COLOURS, type) ? type : "other";
+}
+
 function placed([x0, y0, x1, y1]: OcrBox): string {
-  const percent = (share: number): string => `${(share * 100).toFixed(2)}%`;
+  const percent = (share: number): string => `${(Number(share) * 100).toFixed(2)}%`;
   return `left:${percent(x0)};top:${percent(y0)};width:${percent(x1 - x0)};height:${percent(y1 - y0)}`;
 }
 
 function told({ type, rawType, text, html, latex, score }: OcrElement, index: number): string {
-  const raw = rawType === type ? "" : ` (${rawType})`;
+  const raw = rawType === type ? "" : ` (${String(rawType)})`;
   const sure = score === undefined ? "" : `, ${(score * 100).toFixed(0)} % sure`;
-  return `<small>${index + 1}. ${type}${escaped(raw)}${sure}</small>${escaped(text ?? latex ?? html ?? "")}`;
+  return `<small>${index + 1}. ${classOf(type)}${escaped(raw)}${sure}</small>${escaped(String(text ?? latex ?? html ?? ""))}`;
 }

@@ -43,7 +43,7 @@ async function lookAt(path: string, name: string): Promise<SourceDocument> {
   if (mediaType === undefined) {
     throw new DocumentError("document", `${path} is neither PNG, JPEG, WebP, TIFF nor PDF by its content`);
   }
-  const sha256 = createHash("sha256").update(bytes).digest("hex");
+  const sha256 = sha256Of(bytes);
   if (mediaType !== "application/pdf") return { path, name, mediaType, pageCount: 1, sha256 };
   const pdf = await openPdf(bytes, path);
   try {
@@ -52,6 +52,8 @@ async function lookAt(path: string, name: string): Promise<SourceDocument> {
     pdf.close();
   }
 }
+
+const sha256Of = (bytes: Buffer): string => createHash("sha256").update(bytes).digest("hex");
 
 /** The bytes of a regular file. Throws DocumentError. */
 async function readDocument(path: string): Promise<Buffer> {
@@ -74,8 +76,8 @@ async function readDocument(path: string): Promise<Buffer> {
 
 /** Draws pages of PDFs that stay open between two of them, one document at a time in the order they come. */
 export interface PageReader {
-  /** The picture of one page: of a PDF a drawing, of a picture its own bytes. Rejects with DocumentError. */
-  page(path: string, number: number): Promise<Buffer>;
+  /** The picture of one page: of a PDF a drawing, of a picture its own bytes. Rejects with DocumentError, also where the file isn't the one of `sha256`. */
+  page(path: string, number: number, sha256?: string): Promise<Buffer>;
   close(): void;
 }
 
@@ -84,6 +86,7 @@ const MAX_OPEN = 4;
 
 export function createPageReader(): PageReader {
   const opened = new Map<string, Promise<{ bytes: Buffer; pdf: PdfDocument | null }>>();
+  let turn: Promise<unknown> = Promise.resolve();
 
   function documentAt(path: string): Promise<{ bytes: Buffer; pdf: PdfDocument | null }> {
     const known = opened.get(path);
@@ -103,12 +106,36 @@ export function createPageReader(): PageReader {
     return opening;
   }
 
+  async function read(path: string, number: number, sha256: string | undefined): Promise<Buffer> {
+    const { bytes, pdf } = await documentAt(path);
+    if (sha256 !== undefined && sha256Of(bytes) !== sha256) {
+      throw new DocumentError("document", `${path} was changed since its pages were counted`);
+    }
+    if (pdf !== null) return pdf.renderPage(number);
+    if (number === 1) return bytes;
+    throw new DocumentError("page", `${path} is a picture: it has no page ${number}`);
+  }
+
+  /** What one page did to the drawing program is not the next one's fault: everything is opened afresh, and it is tried once more. */
+  async function readAgain(path: string, number: number, sha256: string | undefined): Promise<Buffer> {
+    try {
+      return await read(path, number, sha256);
+    } catch (error) {
+      if (!(error instanceof DocumentError) || error.kind !== "engine") throw error;
+      opened.clear();
+      return await read(path, number, sha256).catch((again: unknown) => {
+        opened.clear();
+        throw again;
+      });
+    }
+  }
+
   return {
-    async page(path, number) {
-      const { bytes, pdf } = await documentAt(path);
-      if (pdf !== null) return pdf.renderPage(number);
-      if (number === 1) return bytes;
-      throw new DocumentError("page", `${path} is a picture: it has no page ${number}`);
+    // One at a time: a drawn page takes tens of megabytes, and the main thread.
+    page(path, number, sha256) {
+      const drawn = turn.then(() => readAgain(path, number, sha256));
+      turn = drawn.catch(() => {});
+      return drawn;
     },
     close() {
       for (const document of opened.values()) void closed(document);

@@ -3,8 +3,8 @@ import { encodePng } from "./png.js";
 
 /** Why a document can't be opened, or a page can't be drawn: a finished sentence for people. */
 export class DocumentError extends Error {
-  /** `no_driver`: nothing is wrong with the document. */
-  readonly kind: "no_driver" | "document" | "page";
+  /** `no_driver`: nothing is wrong with the document. `engine`: whatever was open must be opened again. */
+  readonly kind: "no_driver" | "document" | "page" | "engine";
 
   constructor(kind: DocumentError["kind"], message: string, cause?: unknown) {
     super(message, cause === undefined ? {} : { cause });
@@ -55,6 +55,8 @@ export async function openPdf(bytes: Buffer, name: string): Promise<PdfDocument>
     document = await engine.loadDocument(bytes);
     pageCount = document.getPageCount();
   } catch (error) {
+    if (hasAborted(error))
+      throw aborted(`${name} can't be opened as a PDF: it takes more than the drawing program has`, error);
     throw new DocumentError("document", `${name} can't be opened as a PDF: ${said(error)}`, error);
   }
   if (pageCount === 0) {
@@ -73,13 +75,30 @@ export async function openPdf(bytes: Buffer, name: string): Promise<PdfDocument>
         const wanted = dpi / POINTS_PER_INCH;
         const largest = Math.sqrt(MAX_PIXELS / Math.max(1, originalWidth * originalHeight));
         const bitmap = await page.render({ scale: Math.min(wanted, largest), render: "bitmap" });
+        if (bitmap.width < 1 || bitmap.height < 1) throw new Error("it has no area");
         return await encodePng(bitmap.data, bitmap.width, bitmap.height);
       } catch (error) {
+        if (hasAborted(error)) {
+          throw aborted(`page ${number} of ${name} can't be drawn: it takes more than the drawing program has`, error);
+        }
         throw new DocumentError("page", `page ${number} of ${name} can't be drawn: ${said(error)}`, error);
       }
     },
     close: () => document.destroy(),
   };
+}
+
+/** WebAssembly that has ended itself, or its memory: nothing it held can be used again. */
+function hasAborted(error: unknown): boolean {
+  return (
+    (error instanceof Error && error.name === "RuntimeError") ||
+    /abort|allocate memory|enlarge memory/i.test(said(error))
+  );
+}
+
+function aborted(message: string, error: unknown): DocumentError {
+  library = undefined;
+  return new DocumentError("engine", message, error);
 }
 
 /** The library's own words, in one line. */

@@ -178,6 +178,29 @@ describe("polygateway ocr", () => {
     expect(server.ledger()).toEqual([]);
   });
 
+  test("touches nothing of somebody else's, and finds names that clash before anything is paid", async () => {
+    const server = await paddle();
+    const cwd = folder();
+    writeFileSync(join(cwd, "a.png"), pngOf(100, 50));
+    writeFileSync(join(cwd, "a.png.txt"), pngOf(100, 50));
+    writeFileSync(join(cwd, "pages.jsonl"), "mine\n");
+    const env = envOf(server.baseUrl, "paddle");
+    for (const [args, reason] of [
+      [["a.png", "-o", "."], /a\.png stands in the folder of the results/],
+      [["a.png", "a.png.txt", "-o", "out"], /Results of .*a\.png\.txt would be called a\.png\.txt/],
+      [["gone.png", "-o", "out"], /^.*gone\.png can't be read: there is no such file\n$/],
+    ] as const) {
+      const ended = await startCli(["ocr", ...args], { folder: cwd, env }).finished;
+      expect(ended.code).toBe(1);
+      expect(ended.stderr).toMatch(reason);
+      expect(ended.stderr).not.toContain("Unexpected");
+    }
+    writeFileSync(join(cwd, "other.png"), pngOf(10, 10));
+    expect(existsSync(join(cwd, "out"))).toBe(false);
+    expect(readFileSync(join(cwd, "pages.jsonl"), "utf8")).toBe("mine\n");
+    expect(server.ledger()).toEqual([]);
+  });
+
   test("check --live asks the health of OCR sources", async () => {
     const server = await paddle();
     const cwd = folder();

@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -123,4 +124,27 @@ test("the overlay shows texts as text, whatever a model wrote", () => {
   expect(html).toContain("left:10.00%;top:20.00%;width:40.00%;height:40.00%");
   expect(html).toContain("Not read: no &amp; answer");
   expect(html).toContain('src="a&quot;.png"');
+});
+
+test("a file that changed since its pages were counted is not read, and a page without area is none", async () => {
+  const path = fileOf("changing.png", pngOf(5, 5));
+  const [document] = await lookAtDocuments([path]);
+  const reader = createPageReader();
+  expect(await reader.page(path, 1, document!.sha256)).toEqual(pngOf(5, 5));
+  reader.close();
+  writeFileSync(path, pngOf(6, 6));
+  const later = createPageReader();
+  await expect(later.page(path, 1, document!.sha256)).rejects.toThrow(
+    /changing\.png was changed since its pages were counted/,
+  );
+  const flat = fileOf("flat.pdf", pdfOf(1, [0.01, 0.01]));
+  await expect(later.page(flat, 1)).rejects.toThrow(/page 1 of .*flat\.pdf can't be drawn: it has no area/);
+  later.close();
+});
+
+test("a pipe is refused instead of being waited for", async () => {
+  const path = join(folder, "pipe.png");
+  execFileSync("mkfifo", [path]);
+  await expect(createPageReader().page(path, 1)).rejects.toThrow(/pipe\.png is no file/);
+  await expect(lookAtDocuments([path])).rejects.toThrow(/pipe\.png is no file/);
 });

@@ -26,6 +26,8 @@ export interface OcrLine {
   readonly image: string;
   /** The one page of the document that is read, from 1; absent = the file as it is. */
   readonly page?: number;
+  /** Of the file, where the line is only good for that one. */
+  readonly sha256?: string;
   readonly model?: string;
 }
 

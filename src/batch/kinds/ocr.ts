@@ -31,10 +31,10 @@ export function ocrLines(client: OcrLineClient, pages: PageReader): BatchClient 
 }
 
 /** A page that can't be drawn is the line's own fault; a package that is missing is everybody's. */
-async function pictureOf({ image, page, operation }: OcrLine, pages: PageReader): Promise<OcrInput> {
-  if (page === undefined) return image;
+async function pictureOf({ image, page, sha256, operation }: OcrLine, pages: PageReader): Promise<OcrInput> {
+  if (page === undefined && sha256 === undefined) return image;
   try {
-    return await pages.page(image, page);
+    return await pages.page(image, page ?? 1, sha256);
   } catch (error) {
     if (!(error instanceof DocumentError)) throw error;
     throw new RequestRejectedError(`${error.message}; nothing was sent`, { code: "bad_request", operation });
