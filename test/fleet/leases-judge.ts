@@ -62,7 +62,8 @@ export class LeasesJudge {
   /** Permits told to processes, those that only Redis shows, and those of which nobody can know. */
   #givenIn(fromMs: number, toMs: number): number {
     const { given, sightings } = this.evidence;
-    const isIn = (atMs: number): boolean => atMs >= fromMs && atMs < toMs;
+    // What Redis gave at its very end a busy process hears of a moment later.
+    const isIn = (atMs: number): boolean => atMs >= fromMs && atMs < toMs + RESTART_TAKES_MS;
     const told = given.filter(({ atMs }) => isIn(atMs));
     const ids = new Set(told.map(({ id }) => id));
     const untold = [...sightings].filter(([id, { firstMs }]) => isIn(firstMs) && !ids.has(id)).map(([id]) => id);
