@@ -171,6 +171,17 @@ describe("embed", () => {
     }
   });
 
+  it("keeps vectors of different models apart", async () => {
+    bench.workspace.write("in.jsonl", '{"id":"a","text":"x"}\n{"id":"b","text":"y"}\n');
+    expect((await embed(["in.jsonl"])).code).toBe(0);
+    const before = out();
+    const env = { ...embeddingEnv(bench.provider.baseUrl) };
+    for (const key of Object.keys(env)) if (key.endsWith("__MODEL")) env[key] = "another-model";
+    const ended = await bench.workspace.run(["embed", "in.jsonl", "-o", "out.jsonl"], env);
+    expectExit1(ended, /the scope has another-model now: their vectors can't be compared/);
+    expect(out()).toEqual(before);
+  });
+
   it("says which scope it needs", async () => {
     bench.workspace.write("in.txt", "x");
     expectExit1(

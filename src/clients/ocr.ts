@@ -108,7 +108,11 @@ export function createOcrReader(
       const { completion, facts } = await read(LAYOUT, image, options);
       return { ...completion.layout, ...facts };
     },
-    async checkHealth({ signal, timeoutMs = HEALTH_TIMEOUT_MS } = {}) {
+    async checkHealth(options) {
+      const { signal, timeoutMs = HEALTH_TIMEOUT_MS } = options ?? {};
+      if (!(typeof timeoutMs === "number" && timeoutMs > 0 && timeoutMs < Number.POSITIVE_INFINITY)) {
+        throw new RequestRejectedError("timeoutMs of checkHealth must be a number above 0", { code: "bad_request" });
+      }
       lifetime.enter();
       try {
         const check = async (source: SourceConfig): Promise<readonly [string, OcrHealth]> => {

@@ -233,6 +233,8 @@ test("checkHealth tells how each source is, and takes no permit", async () => {
   const health = await client.checkHealth({ timeoutMs: 5_000 });
   expect(health.up).toMatchObject({ ok: true, latencyMs: expect.any(Number) });
   expect(health.down).toMatchObject({ ok: false, detail: expect.stringMatching(/connect|connection/) });
+  expect(Object.keys(await client.checkHealth(null as never))).toEqual(["up", "down"]);
+  await expect(client.checkHealth({ timeoutMs: Number.NaN })).rejects.toThrow(/timeoutMs of checkHealth/);
   expect((await client.snapshot()).sources.map(({ requestsUsed }) => requestsUsed)).toEqual([0, 0]);
 });
 
