@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { describeBytes } from "../domain/binary-digest.js";
 import type { Incapability } from "../domain/capability.js";
 import { countOf } from "../domain/count-of.js";
 import { estimateTextTokens, TOKENS_PER_BINARY_PART } from "../domain/estimate.js";
@@ -26,6 +26,8 @@ export interface OcrSources {
   readonly candidates: readonly string[];
   /** Some token gate is on, so that an estimate is needed at admission. */
   readonly countsTokens: boolean;
+  /** Somebody reads the telemetry rows: a digest of megabytes is not made for nobody. */
+  readonly describes: boolean;
   /** Those that can't read this, and why. */
   readonly left: readonly (readonly [SourceConfig, Incapability])[];
 }
@@ -84,7 +86,8 @@ export class OcrOperation<Completion extends OcrAnswerFacts> implements Operatio
 
   /** Pictures are never stored (spec 05, column 9). */
   describeRequest(): { messages: string | null; sampling: null } {
-    this.#messages ??= JSON.stringify([digestOf(this.#image)]);
+    const { bytes, mediaType } = this.#image;
+    if (this.#able.describes) this.#messages ??= JSON.stringify([describeBytes(bytes, mediaType)]);
     return { messages: this.#messages, sampling: null };
   }
 
@@ -131,11 +134,6 @@ export const NO_TOKENS: Usage = {
 
 function billedUsage(usage: Usage | null, pages: number): BilledUsage {
   return { ...(usage ?? NO_TOKENS), pages };
-}
-
-/** The form of every other digest of a binary part. */
-function digestOf({ bytes, mediaType }: OcrImage): string {
-  return `sha256:${createHash("sha256").update(bytes).digest("hex")} ${mediaType} ${bytes.length}`;
 }
 
 /** What a row says of a layout: never its texts alone, which stand in its elements. */

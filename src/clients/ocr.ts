@@ -62,8 +62,8 @@ export function createOcrReader(
   lifetime: CallLifetime,
   { maxImageBytes }: OcrConfig,
 ): OcrReader {
-  const { config, runtime } = environment;
-  const ableFor = createOcrSources(config);
+  const { config, runtime, telemetry } = environment;
+  const ableFor = createOcrSources(config, telemetry !== null);
 
   async function read<Completion extends OcrAnswerFacts>(
     call: OcrKindOfCall<Completion>,
@@ -130,7 +130,7 @@ export function createOcrReader(
 const NANOS_PER_UNIT = 1e9;
 
 /** Who can read a picture; equal selections share their arrays, since the queue knows equal calls by them. */
-function createOcrSources(config: ScopeConfig) {
+function createOcrSources(config: ScopeConfig, describes: boolean) {
   const countsGlobal = config.global.tpm > 0;
   const selections = new Map<string, OcrSources>();
   return (kind: OcrKind, image: OcrImage, model: string | undefined): OcrSources => {
@@ -149,6 +149,7 @@ function createOcrSources(config: ScopeConfig) {
         sources: able,
         candidates: able.map(({ name }) => name),
         countsTokens: able.some(({ transport, tpm }) => transport === "vlm" && (countsGlobal || tpm > 0)),
+        describes,
         left,
       };
       selections.set(key, selection);

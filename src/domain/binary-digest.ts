@@ -15,7 +15,8 @@ function isFields(value: unknown): value is Fields {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-function describeBytes(bytes: Uint8Array, mime: string): string {
+/** What stands in telemetry for something binary: `sha256:<hash> <mime> <number of bytes>`. */
+export function describeBytes(bytes: Uint8Array, mime: string): string {
   return `sha256:${createHash("sha256").update(bytes).digest("hex")} ${mime} ${bytes.length}`;
 }
 
