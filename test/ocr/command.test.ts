@@ -57,7 +57,12 @@ test("a document of 116 pages on a server that fails, hangs and breaks boxes and
   open.push(() => server.stop());
   const cwd = folder();
   writeFileSync(join(cwd, "book.pdf"), pdfOf(PAGES, [210, 280]));
-  const env = envOf(server.baseUrl, "monkey-ocr", { OCR__SRV__1__TIMEOUT_S: "3", OCR__SRV__1__MAX_CONCURRENCY: "4" });
+  const env = envOf(server.baseUrl, "monkey-ocr", {
+    OCR__SRV__1__TIMEOUT_S: "3",
+    OCR__SRV__1__MAX_CONCURRENCY: "4",
+    // Of 116 pages on a server that fails one in ten, three tries would leave one unread in every ninth run.
+    OCR__RETRY__MAX_ATTEMPTS: "7",
+  });
   const args = ["ocr", "book.pdf", "-o", "read", "--layout"];
   const outPath = join(cwd, "read", "ocr.jsonl");
   const faults = { failureRate: 0.1, brokenBoxes: true, oldBuild: true };
