@@ -2,6 +2,8 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { GovernanceBackendError } from "../../src/errors.js";
+import type { Grant } from "../../src/ports/governor.js";
+import { isRefusal } from "../../src/testing/contracts/governor/bench.js";
 import { eventually } from "../services/processes.js";
 import { type RedisOptions, type RedisServer, sharedRedis, startRedis } from "../services/redis.js";
 import { startTcpProxy } from "../support/tcp-proxy.js";
@@ -182,5 +184,43 @@ describe.skipIf(!isHere)("a server in trouble", () => {
       expect(await near.inflight("s")).toBe(0);
       if ((await minuteOf()) === from && n === 0) expect((await near.source("s")).tokensUsed).toBe(300);
     }
+  });
+
+  test("F36 emptied while greedy processes ask: one window and one set of permits more, at most", async () => {
+    const server = await ownServer();
+    const limits = { maxConcurrency: 6, rpm: 60, limitRule: "window" } as const;
+    const group = fleet({ url: server.url, timeoutMs: 5_000, sources: { s: limits } });
+    const workers = [group.worker(), group.worker()];
+    // The minute that is counted must not end meanwhile.
+    await eventually(
+      async () => expect(Number(((await server.command("TIME")) as string[])[0]) % 60).toBeLessThan(50),
+      15_000,
+    );
+    const held: Grant[] = [];
+    let granted = 0;
+    let mostHeld = 0;
+    // Far more than the limits give, without an end that would make room for a third set.
+    async function greedy(asks: number): Promise<void> {
+      for (let n = 0; n < asks; n += 1) {
+        const answer = await workers[n % 2]!.want("s");
+        if (!isRefusal(answer)) {
+          granted += 1;
+          held.push(answer);
+        }
+        mostHeld = Math.max(mostHeld, held.length);
+        if (n % 3 === 2 && held.length > 0) await workers[n % 2]!.settle(held.shift()!);
+      }
+    }
+    await greedy(200);
+    expect(granted).toBe(60);
+    const lost = [...held];
+    await server.flush();
+    await greedy(400);
+    expect(granted).toBeLessThanOrEqual(2 * 60);
+    expect(granted).toBeGreaterThan(60);
+    expect(mostHeld).toBeLessThanOrEqual(2 * 6);
+    // The permits of before are nobody's: their ends are no-ops, and take none from those who hold one now.
+    for (const grant of lost) expect(await workers[0]!.settle(grant)).toBe(false);
+    expect(await workers[0]!.inflight("s")).toBe(held.filter((grant) => !lost.includes(grant)).length);
   });
 });
