@@ -10,7 +10,10 @@ export interface SentBatch extends Pick<TickBatch, "worker" | "seed" | "renew"> 
 }
 
 /** The permit itself is in the lease. */
-type SentSettle = Omit<Settle, "epoch" | "probe" | "windowId" | "reservedTokens">;
+type SentSettle = Omit<Settle, "epoch" | "probe" | "windowId" | "reservedTokens" | "actualTokens"> & {
+  /** Absent = the reservation stands: Lua knows no null. */
+  readonly actualTokens?: number | undefined;
+};
 
 /** Empty lists are left out. */
 type SentWant = Omit<Want, "callId" | "waitedMs" | "candidates" | "failedHere" | "limitedHere"> & {
