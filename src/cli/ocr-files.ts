@@ -6,10 +6,12 @@ import { replaceFile } from "../batch/replace-file.js";
 import { type OverlayPage, overlayHtml } from "../documents/overlay.js";
 import { createPageReader, type PageReader, type SourceDocument } from "../documents/pages.js";
 import { DocumentError } from "../documents/pdf.js";
-import type { OcrElement, OcrLayout } from "../domain/ocr.js";
+import type { OcrLayout } from "../domain/ocr.js";
 import { isOcrBody, type OcrBody } from "./ocr-body.js";
+import { lineIdOf } from "./ocr-pages.js";
+import { textOf } from "./ocr-text.js";
 
-/** The files that people read: made from the lines of OUT after a run, again and again the same. */
+/** The files that people read: those of a page as it comes, all of them from the lines of OUT after a run, again and again the same. */
 
 /** A page that could not be read. */
 export interface UnreadPage {
@@ -33,11 +35,6 @@ export interface ExportRequest {
   readonly folder: string;
   readonly documents: readonly SourceDocument[];
   readonly layout: boolean;
-}
-
-/** Id of the line of one page. */
-export function lineIdOf({ name }: SourceDocument, page: number): string {
-  return `${name}#${page}`;
 }
 
 /** Writes the pages of `documents` that OUT holds. One page is in memory at a time, for the overlay one document. */
@@ -100,24 +97,21 @@ async function writePage(line: OutLine, document: SourceDocument, page: number, 
     const { code = "unexpected", message = "the line holds no OCR result" } = line.error ?? {};
     return { kind: "unread", why: { document: document.name, page, code, message } };
   }
-  await mkdir(join(folder, document.name), { recursive: true });
-  const path = pagePath(folder, document, page, "json");
-  await replaceFile(path, (write) => write(`${JSON.stringify(body, null, 2)}\n`));
-  await writeFile(pagePath(folder, document, page, "txt"), `${textOf(body)}\n`);
+  await writePageFiles(folder, document, page, body);
   return { kind: "read" };
 }
 
-function pagePath(folder: string, document: SourceDocument, page: number, ending: string): string {
-  return join(folder, document.name, `page-${String(page).padStart(4, "0")}.${ending}`);
+/** The files of one page that was read; each is there whole or not at all. */
+export async function writePageFiles(folder: string, document: Named, page: number, body: OcrBody): Promise<void> {
+  await mkdir(join(folder, document.name), { recursive: true });
+  await replaceFile(pagePath(folder, document, page, "json"), (write) => write(`${JSON.stringify(body, null, 2)}\n`));
+  await replaceFile(pagePath(folder, document, page, "txt"), (write) => write(`${textOf(body)}\n`));
 }
 
-/** Elements in reading order; a table or formula as it came. */
-function textOf(body: OcrBody): string {
-  if (body.object === "ocr.text") return body.text;
-  return body.elements
-    .map(({ text, html, latex }: OcrElement) => text ?? html ?? latex ?? "")
-    .filter((text) => text !== "")
-    .join("\n\n");
+type Named = Pick<SourceDocument, "name">;
+
+function pagePath(folder: string, document: Named, page: number, ending: string): string {
+  return join(folder, document.name, `page-${String(page).padStart(4, "0")}.${ending}`);
 }
 
 const FORM_FEED = "\f";

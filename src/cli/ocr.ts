@@ -1,4 +1,3 @@
-import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import type { Command } from "commander";
 import type { SourceDocument } from "../documents/pages.js";
@@ -37,26 +36,35 @@ Exit codes: 0 all read · 1 could not run · 2 some pages failed · 3 gave up or
 const MOST_SHOWN = 20;
 
 async function ocr(paths: readonly string[], flags: OcrFlags, terminal: Terminal): Promise<number> {
-  const [{ lookAtDocuments }, { openCaller }, { exportPages }] = await Promise.all([
+  const [{ lookAtDocuments }, { openCaller }, { exportPages }, { writePageLines }, { pagesOf }] = await Promise.all([
     import("../documents/pages.js"),
     import("./batch-caller.js"),
     import("./ocr-files.js"),
+    import("./ocr-pages.js"),
+    import("./ocr-caller.js"),
   ]);
   const folder = flags.out;
   const layout = flags.layout === true;
-  const documents = await lookAtDocuments(paths).catch(inOurWords);
+  const { documents, unusable } = await lookAtDocuments(paths).catch(inOurWords);
   refuseClashes(folder, documents);
-  const inPath = await writeLines(folder, documents, layout);
+  if (documents.length === 0) throw new CliError(unusable.map(({ reason }) => `${reason}.`).join("\n"));
   const outPath = join(folder, "ocr.jsonl");
+  const names = new Set(unusable.map(({ name }) => name));
+  const retryFailed = flags.retryFailed === true;
+  const inPath = await writePageLines({ folder, outPath, documents, layout, retryFailed, unusable: names });
+  for (const { reason } of unusable) terminal.stderr.write(`${printable(`polygateway: ${reason}; it is left out`)}\n`);
   const run = { ...flags, out: outPath };
-  const exitCode = await runLines(inPath, run, terminal, (note) =>
-    openCaller({ ...run, kinds: ["ocr"], outPath, terminal, note }),
-  ).catch((error: unknown) => {
-    throw (error as { kind?: unknown }).kind === "out_other_in" ? otherRun(folder) : error;
+  const exitCode = await runLines(inPath, run, terminal, (note) => {
+    const caller = openCaller({ ...run, kinds: ["ocr"], outPath, terminal, note });
+    return pagesOf(caller, { folder, files: [...documents, ...unusable] });
+  }).catch((error: unknown) => {
+    throw (error as { kind?: unknown }).kind === "out_other_in" ? otherPages(folder) : error;
   });
   const { paths: written, unread, left } = await exportPages({ outPath, folder, documents, layout });
-  if (flags.quiet) return exitCode;
+  const finalCode = exitCode === 0 && unusable.length > 0 ? 2 : exitCode;
+  if (flags.quiet) return finalCode;
   const lines = [
+    ...unusable.map(({ reason }) => `Not read: ${reason}`),
     ...unread
       .slice(0, MOST_SHOWN)
       .map(({ document, page, message }) => `Not read: ${document}, page ${page}: ${message}`),
@@ -69,44 +77,7 @@ async function ocr(paths: readonly string[], flags: OcrFlags, terminal: Terminal
   // The summary alone is what a program reads from standard output.
   const stream = flags.json ? terminal.stderr : terminal.stdout;
   for (const line of lines) stream.write(`${printable(line)}\n`);
-  return exitCode;
-}
-
-/** The pages as lines of a batch; the same files give the same lines, so that a run can go on. */
-async function writeLines(folder: string, documents: readonly SourceDocument[], layout: boolean): Promise<string> {
-  const [{ replaceFile }, { lineIdOf }] = await Promise.all([
-    import("../batch/replace-file.js"),
-    import("./ocr-files.js"),
-  ]);
-  try {
-    mkdirSync(folder, { recursive: true });
-    const inPath = join(folder, "pages.jsonl");
-    const lines = documents.flatMap((document) => {
-      const { path, sha256, mediaType, pageCount } = document;
-      return Array.from({ length: pageCount }, (_, index) => {
-        const place = mediaType === "application/pdf" ? { page: index + 1 } : {};
-        const line = {
-          id: lineIdOf(document, index + 1),
-          image: path,
-          ...place,
-          ...(layout ? { layout } : {}),
-          sha256,
-        };
-        return `${JSON.stringify(line)}\n`;
-      });
-    });
-    const text = lines.join("");
-    const before = existsSync(inPath) ? readFileSync(inPath, "utf8") : undefined;
-    // Of another run, or of somebody else: nothing of it is touched.
-    const hasResults = existsSync(join(folder, "ocr.jsonl"));
-    const isOurs = before === undefined || (!hasResults && before.startsWith('{"id":'));
-    if (before !== text && !isOurs) throw otherRun(folder);
-    if (before !== text) await replaceFile(inPath, (write) => write(text));
-    return inPath;
-  } catch (error) {
-    if (error instanceof CliError) throw error;
-    throw new CliError(`The folder ${folder} can't be written to: ${(error as Error).message}`);
-  }
+  return finalCode;
 }
 
 /** What is wrong with a document is told in full by its error. */
@@ -137,10 +108,10 @@ function refuseClashes(folder: string, documents: readonly SourceDocument[]): vo
   }
 }
 
-/** A folder holds one run; what is wrong is said in the words of this command. */
-function otherRun(folder: string): CliError {
+/** Said in the words of this command. */
+function otherPages(folder: string): CliError {
   return new CliError(
-    `${folder} holds the results of other files, or of the other mode (with or without --layout). Give these files a folder of their own with -o.`,
+    `${join(folder, "ocr.jsonl")} holds the results of other pages than pages.jsonl beside it names: one of them was changed or removed. Give another folder with -o.`,
   );
 }
 

@@ -19,22 +19,50 @@ export interface SourceDocument {
   readonly sha256: string;
 }
 
-/** Reads what each file is and how many pages it has. Throws DocumentError that names the file. */
-export async function lookAtDocuments(paths: readonly string[]): Promise<SourceDocument[]> {
+/** A file that was given and can't be read. */
+export interface UnusableFile {
+  readonly path: string;
+  readonly name: string;
+  /** A finished sentence without its full stop, with the file in it. */
+  readonly reason: string;
+}
+
+export interface LookedAt {
+  readonly documents: readonly SourceDocument[];
+  readonly unusable: readonly UnusableFile[];
+}
+
+/** Reads what each file is and how many pages it has. Throws DocumentError where two files have one name. */
+export async function lookAtDocuments(paths: readonly string[]): Promise<LookedAt> {
   const documents: SourceDocument[] = [];
-  const byName = new Map<string, string>();
+  const unusable: UnusableFile[] = [];
+  for (const [name, path] of byName(paths)) {
+    try {
+      documents.push(await lookAt(path, name));
+    } catch (error) {
+      // A package that is missing is no fault of the file.
+      if (!(error instanceof DocumentError) || error.kind === "no_driver") throw error;
+      unusable.push({ path, name, reason: error.message });
+    }
+  }
+  return { documents, unusable };
+}
+
+function byName(paths: readonly string[]): ReadonlyMap<string, string> {
+  const found = new Map<string, string>();
   for (const given of paths) {
     const path = resolve(given);
     const name = basename(path);
-    const other = byName.get(name);
-    if (other !== undefined && other !== path) {
-      throw new DocumentError("document", `${other} and ${path} have the same name; give each run of its own a folder`);
+    const other = found.get(name) ?? path;
+    if (other !== path) {
+      throw new DocumentError(
+        "document",
+        `${other} and ${path} have the same name, and so would their results. Read them in two runs with a folder each`,
+      );
     }
-    if (other !== undefined) continue;
-    byName.set(name, path);
-    documents.push(await lookAt(path, name));
+    found.set(name, path);
   }
-  return documents;
+  return found;
 }
 
 async function lookAt(path: string, name: string): Promise<SourceDocument> {

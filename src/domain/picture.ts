@@ -7,9 +7,12 @@ export interface PictureSize {
   readonly height: number;
 }
 
-const PDF = Buffer.from("%PDF-");
+const PDF = "%PDF-";
 /** Readers accept junk before the header of a PDF within this many bytes (ISO 32000-1, annex H). */
 const PDF_HEADER_BYTES = 1_024;
+/** In the trailer of every PDF, which readers look for in as many bytes at the end. */
+const PDF_TRAILER = "startxref";
+const PDF_TRAILER_BYTES = 2_048;
 
 /** The format by content; undefined = none that OCR servers take. */
 export function mediaTypeOf(bytes: Buffer): OcrMediaType | undefined {
@@ -19,7 +22,14 @@ export function mediaTypeOf(bytes: Buffer): OcrMediaType | undefined {
   if (startsWith(bytes, 0, [0x49, 0x49, 0x2a, 0x00]) || startsWith(bytes, 0, [0x4d, 0x4d, 0x00, 0x2a])) {
     return "image/tiff";
   }
-  return bytes.subarray(0, PDF_HEADER_BYTES).includes(PDF) ? "application/pdf" : undefined;
+  return isPdf(bytes) ? "application/pdf" : undefined;
+}
+
+/** What only mentions the header, as a script that writes PDFs does, has no trailer. */
+function isPdf(bytes: Buffer): boolean {
+  const head = ascii(bytes, 0, PDF_HEADER_BYTES);
+  if (/^(?:\xef\xbb\xbf)?\s*%PDF-/.test(head)) return true;
+  return head.includes(PDF) && bytes.subarray(-PDF_TRAILER_BYTES).includes(PDF_TRAILER);
 }
 
 /** Pixels as the header says them; null where it doesn't, and for a PDF. */

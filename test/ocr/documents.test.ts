@@ -87,7 +87,7 @@ describe("what is to be read", () => {
   test("each file once, with its pages; two of one name are refused", async () => {
     const pdf = fileOf("a.pdf", pdfOf(4));
     const png = fileOf("b.png", pngOf(5, 5));
-    const documents = await lookAtDocuments([pdf, png, pdf]);
+    const { documents } = await lookAtDocuments([pdf, png, pdf]);
     expect(documents.map(({ name, pageCount }) => [name, pageCount])).toEqual([
       ["a.pdf", 4],
       ["b.png", 1],
@@ -95,8 +95,19 @@ describe("what is to be read", () => {
     const other = mkdtempSync(join(tmpdir(), "pgw-documents-"));
     writeFileSync(join(other, "a.pdf"), pdfOf(1));
     await expect(lookAtDocuments([pdf, join(other, "a.pdf")])).rejects.toThrow(/have the same name/);
-    await expect(lookAtDocuments([fileOf("c.txt", Buffer.from("hello"))])).rejects.toThrow(/c\.txt is neither PNG/);
-    await expect(lookAtDocuments([folder])).rejects.toThrow(/is a folder; name the files in it/);
+    const script = fileOf("make.sh", Buffer.from("#!/bin/sh\necho '%PDF-1.7' > a.pdf\n"));
+    const { documents: good, unusable } = await lookAtDocuments([
+      fileOf("c.txt", Buffer.from("hello")),
+      pdf,
+      folder,
+      script,
+    ]);
+    expect(good.map(({ path }) => path)).toEqual([pdf]);
+    expect(unusable.map(({ reason }) => reason)).toEqual([
+      expect.stringMatching(/c\.txt is neither PNG/),
+      expect.stringMatching(/is a folder; name the files in it/),
+      expect.stringMatching(/make\.sh is neither PNG/),
+    ]);
   });
 });
 
@@ -128,7 +139,7 @@ test("the overlay shows texts as text, whatever a model wrote", () => {
 
 test("a file that changed since its pages were counted is not read, and a page without area is none", async () => {
   const path = fileOf("changing.png", pngOf(5, 5));
-  const [document] = await lookAtDocuments([path]);
+  const [document] = (await lookAtDocuments([path])).documents;
   const reader = createPageReader();
   expect(await reader.page(path, 1, document!.sha256)).toEqual(pngOf(5, 5));
   reader.close();
@@ -146,5 +157,6 @@ test("a pipe is refused instead of being waited for", async () => {
   const path = join(folder, "pipe.png");
   execFileSync("mkfifo", [path]);
   await expect(createPageReader().page(path, 1)).rejects.toThrow(/pipe\.png is no file/);
-  await expect(lookAtDocuments([path])).rejects.toThrow(/pipe\.png is no file/);
+  const { unusable } = await lookAtDocuments([path]);
+  expect(unusable[0]?.reason).toMatch(/pipe\.png is no file/);
 });
