@@ -77,7 +77,7 @@ describe("embed", () => {
     const again = await workspace.run(["embed", "in.txt", "-o", "out.jsonl"], embeddingEnv(bench.provider.baseUrl));
     expect([again.code, again.stdout]).toEqual([
       0,
-      expect.stringContaining("Nothing left to do: all 30 lines are in out.jsonl"),
+      expect.stringContaining("Nothing left to do: all 30 texts are in out.jsonl"),
     ]);
   });
 
@@ -92,7 +92,7 @@ describe("embed", () => {
     bench.workspace.write("in.jsonl", lines.join("\n"));
     const ended = await bench.workspace.run(["embed", "in.jsonl", "-o", "out.jsonl"], embeddingEnv(server.baseUrl));
     expect(ended.code, ended.stderr).toBe(2);
-    expect(ended.stdout).toMatch(/3 lines hold errors instead of an answer; try them again with --retry-failed/);
+    expect(ended.stdout).toMatch(/3 texts ended with an error instead of a vector; --retry-failed tries again/);
     const failed = inOrder().filter(({ error }) => error !== undefined);
     expect(failed.map(({ id, index, embedding }) => [id, index, embedding])).toEqual([
       ["t5", 4, null],

@@ -1,7 +1,7 @@
-import type { BatchProgress, BatchSnapshot, BatchSummary, BatchWorker } from "../batch/types.js";
+import type { BatchProgress, BatchSnapshot, BatchWorker } from "../batch/types.js";
 import type { SourceSnapshot } from "../domain/tick.js";
-import { ASK_LIMITS, ASK_SOURCES, CORRECT_SOURCES } from "./failure.js";
 import { formatCount, formatDuration, formatMoney, formatRate, plural, progressBar } from "./format.js";
+import { LINE_WORDS, type RunWords } from "./run-words.js";
 import { sourceState } from "./source-state.js";
 import { tableLines } from "./table.js";
 import { displayWidth, printable, type Style } from "./terminal.js";
@@ -26,14 +26,14 @@ function shareText(progress: BatchProgress): string {
   return `${Math.floor((100 * finishedLines(progress)) / progress.total)} %`;
 }
 
-function countsText(progress: BatchProgress): string {
+export function countsText(progress: BatchProgress): string {
   const counts = [`${formatCount(progress.done)} done`, `${formatCount(progress.failed)} failed`];
   counts.push(progress.left === undefined ? "input still open" : `${formatCount(progress.left)} left`);
   if (progress.skipped > 0) counts.push(`${formatCount(progress.skipped)} from earlier runs`);
   return counts.join(BETWEEN);
 }
 
-function moneyText(progress: BatchProgress): string {
+export function moneyText(progress: BatchProgress): string {
   if (progress.cost === null) return "cost unknown (no prices)";
   const atLeast = progress.unpriced > 0 ? "at least " : "";
   const projected = progress.projectedCost === null ? "" : `, about ${formatMoney(progress.projectedCost)} in all`;
@@ -47,15 +47,15 @@ function timeText(progress: BatchProgress): string {
   return etaMs === null || left === 0 ? elapsed : `${elapsed}, about ${formatDuration(etaMs)} left`;
 }
 
-function ratesText(progress: BatchProgress): string {
-  return `${formatRate(progress.callsPerSecond)} calls/s · ${formatCount(progress.tokensPerSecond)} tokens/s`;
+function ratesText(progress: BatchProgress, { rate }: RunWords): string {
+  return `${formatRate(progress.callsPerSecond)} ${rate} · ${formatCount(progress.tokensPerSecond)} tokens/s`;
 }
 
 /** A worker that is asked for its state answers within a fraction of a second, unless it hangs or is stopped. */
 const SILENT_MS = 5_000;
 
 /** "" without workers. */
-function workersText(workers: readonly BatchWorker[] | undefined): string {
+function workersText(workers: readonly BatchWorker[] | undefined, { item }: RunWords): string {
   if (workers === undefined || workers.length === 0) return "";
   const working = workers.filter(({ state }) => state === "working").length;
   const count =
@@ -63,14 +63,14 @@ function workersText(workers: readonly BatchWorker[] | undefined): string {
   const silent = workers
     .filter(({ silentMs }) => silentMs > SILENT_MS)
     .map(({ pid, silentMs, inFlight }) => {
-      return `${pid} is silent for ${formatDuration(silentMs)} with ${plural(inFlight, "line")}`;
+      return `${pid} is silent for ${formatDuration(silentMs)} with ${plural(inFlight, item)}`;
     });
   const died = sumOf(workers, "deaths");
   const facts = [...silent, ...(died === 0 ? [] : [`${formatCount(died)} died`])];
   return facts.length === 0 ? count : `${count} (${facts.join(", ")})`;
 }
 
-function sumOf(workers: readonly BatchWorker[], field: "deaths" | "handedOn"): number {
+export function sumOf(workers: readonly BatchWorker[], field: "deaths" | "handedOn"): number {
   return workers.reduce((sum, worker) => sum + worker[field], 0);
 }
 
@@ -100,7 +100,7 @@ function sourceLines(progress: BatchProgress, snapshot: BatchSnapshot, style: St
   return [style.dim(titles), ...lines, ...(hidden > 0 ? [style.dim(`… and ${plural(hidden, "more source")}`)] : [])];
 }
 
-function waitingText(progress: BatchProgress): string {
+function waitingText(progress: BatchProgress, { item }: RunWords): string {
   const waiting = progress.snapshot?.waiting;
   const parts: string[] = [];
   if (progress.draining && progress.inFlight > 0)
@@ -108,7 +108,7 @@ function waitingText(progress: BatchProgress): string {
   if (waiting && waiting.count > 0) {
     parts.push(`${plural(waiting.count, "call")} waiting for a slot, the longest ${formatDuration(waiting.oldestMs)}`);
   }
-  if (progress.requeued > 0) parts.push(`${plural(progress.requeued, "line")} put back for a later try`);
+  if (progress.requeued > 0) parts.push(`${plural(progress.requeued, item)} put back for a later try`);
   if (progress.badLines > 0) parts.push(`${plural(progress.badLines, "broken line")} left out`);
   return parts.join(" · ");
 }
@@ -129,10 +129,15 @@ function barLines(progress: BatchProgress, style: Style, width: number): string[
 }
 
 /** The block drawn over itself on a terminal of `width` cells. */
-export function progressBlock(progress: BatchProgress, style: Style, width = Number.POSITIVE_INFINITY): string[] {
-  const workers = workersText(progress.workers);
+export function progressBlock(
+  progress: BatchProgress,
+  style: Style,
+  width = Number.POSITIVE_INFINITY,
+  words: RunWords = LINE_WORDS,
+): string[] {
+  const workers = workersText(progress.workers, words);
   const facts = [
-    ratesText(progress),
+    ratesText(progress, words),
     moneyText(progress),
     timeText(progress),
     ...(workers === "" ? [] : [workers]),
@@ -140,12 +145,12 @@ export function progressBlock(progress: BatchProgress, style: Style, width = Num
   const lines = [...barLines(progress, style, width), ...wrapFacts(facts, width)];
   if (progress.snapshot !== null) lines.push(...sourceLines(progress, progress.snapshot, style));
   // Always there, so that the block doesn't jump.
-  lines.push(style.dim(waitingText(progress)));
+  lines.push(style.dim(waitingText(progress, words)));
   return lines;
 }
 
 /** Sources that don't answer; before the first success also those that only reported an error so far. */
-function sourcesInTrouble({ snapshot, done }: BatchProgress): SourceSnapshot[] {
+export function sourcesInTrouble({ snapshot, done }: BatchProgress): SourceSnapshot[] {
   const sources = snapshot?.sources ?? [];
   return sources.filter(
     ({ dead, state, lastError }) => dead || state !== "closed" || (done === 0 && lastError !== null),
@@ -168,7 +173,7 @@ function describeTrouble(source: SourceSnapshot): string {
 }
 
 /** "" when every source is well. */
-function troubleText(progress: BatchProgress): string {
+export function troubleText(progress: BatchProgress): string {
   const sources = sourcesInTrouble(progress);
   const shown = sources.slice(0, SHOWN_TROUBLES).map(describeTrouble);
   const hidden = sources.length - shown.length;
@@ -176,115 +181,18 @@ function troubleText(progress: BatchProgress): string {
 }
 
 /** One plain line, for logs and pipes. */
-export function progressLine(progress: BatchProgress): string {
+export function progressLine(progress: BatchProgress, words: RunWords = LINE_WORDS): string {
   const share = shareText(progress);
   const trouble = troubleText(progress);
-  const workers = workersText(progress.workers);
+  const workers = workersText(progress.workers, words);
   return [
     ...(share === "" ? [] : [share]),
     countsText(progress),
-    ratesText(progress),
+    ratesText(progress, words),
     moneyText(progress),
     timeText(progress),
     ...(workers === "" ? [] : [workers]),
     ...(progress.draining && progress.inFlight > 0 ? [`finishing ${plural(progress.inFlight, "call")}`] : []),
     ...(trouble === "" ? [] : [trouble]),
   ].join(BETWEEN);
-}
-
-/** Files of a run, as the user wrote them. */
-export interface RunFiles {
-  readonly inPath: string;
-  readonly outPath: string;
-}
-
-/** OUT stays resumable however a run ended. */
-function nextStep({ exitCode, stop, left }: BatchSummary): string {
-  const rest = left === undefined || left === 0 ? "the rest" : `the ${plural(left, "line")} left; none is lost`;
-  const again = `the same command again to do ${rest}.`;
-  if (exitCode === 1) return `Correct that, then run ${again}`;
-  return stop?.kind === "all_sources_dead" ? `${CORRECT_SOURCES} Run ${again}` : `Run ${again}`;
-}
-
-/** Why it ended before its lines did, what the sources have to do with it, and what to do next; none when it did not. */
-export function stopLines(summary: BatchSummary, resumable: boolean): string[] {
-  if (summary.stop === null) return [];
-  const reason = printable(summary.stop.reason);
-  // A run that was made for once: its sources are nobody's to correct.
-  if (!resumable) return [reason];
-  const { kind } = summary.stop;
-  // What the sources said before that is of no use while nothing may be sent to them.
-  if (summary.limitsAway || kind === "misconfigured") return [`${reason} ${nextStep(summary)}`, ASK_LIMITS];
-  const told = sourcesInTrouble(summary).some(({ name }) => reason.includes(name));
-  const trouble = told ? "" : troubleText(summary);
-  const asks = kind === "no_success" || (trouble !== "" && kind !== "all_sources_dead");
-  return [
-    `${reason} ${nextStep(summary)}`,
-    ...(trouble === "" ? [] : [`At the end: ${trouble}.`]),
-    ...(asks ? [ASK_SOURCES] : []),
-  ];
-}
-
-/** What came out, and where it is. */
-function outcomeLines(summary: BatchSummary, files: RunFiles | undefined, style: Style): string[] {
-  const nothingRun = summary.stop === null && summary.done + summary.failed === 0;
-  if (files !== undefined && nothingRun) {
-    const { skipped } = summary;
-    const inName = files.inPath === "-" ? "standard input" : files.inPath;
-    if (skipped === 0) return [style.yellow(`Nothing to do: no lines in ${inName}.`)];
-    const all = skipped === 1 ? "the only line is" : `all ${formatCount(skipped)} lines are`;
-    return [`${style.green("Nothing left to do")}: ${all} in ${files.outPath}.`];
-  }
-  const verdict =
-    summary.exitCode === 0
-      ? style.green("All lines are answered")
-      : style.yellow(summary.stop ? "Stopped early" : "Finished");
-  const money = moneyText({ ...summary, projectedCost: null });
-  return [
-    `${verdict}: ${countsText(summary)} in ${formatDuration(summary.elapsedMs)}, ${plural(summary.tokens, "token")}, ${money}.`,
-    ...(files === undefined ? [] : [`Results: ${files.outPath}`, sessionText(summary.batchId)]),
-  ];
-}
-
-/** Of all runs into the same OUT. */
-const sessionText = (id: string): string => `Session: ${id}, for \`polygateway trace\` and \`report --session\``;
-
-function deathLines({ workers = [] }: BatchSummary): string[] {
-  const [died, handedOn] = [sumOf(workers, "deaths"), sumOf(workers, "handedOn")];
-  if (died === 0) return [];
-  const lines = handedOn === 0 ? "" : ` ${plural(handedOn, "line")} in flight then: run again, possibly paid twice.`;
-  return [`Workers died ${plural(died, "time")} in this run.${lines}`];
-}
-
-/** The end of a run in a few lines. Without `files` it can't be resumed, and nothing is said of that. */
-export function summaryLines(summary: BatchSummary, files: RunFiles | undefined, style: Style): string[] {
-  const lines = outcomeLines(summary, files, style);
-  if (summary.badLines > 0) lines.push(`${plural(summary.badLines, "broken line")} left out.`);
-  const failed = summary.failed + summary.skippedFailed;
-  if (failed > 0) {
-    const holds = failed === 1 ? "1 line holds an error" : `${formatCount(failed)} lines hold errors`;
-    lines.push(`${holds} instead of an answer; try them again with --retry-failed.`);
-  }
-  if (summary.requeues > 0) lines.push(`Lines were put back for a later try ${plural(summary.requeues, "time")}.`);
-  lines.push(...deathLines(summary));
-  if (summary.answersPaidTwice > 0) {
-    lines.push(`${plural(summary.answersPaidTwice, "answer")} of an earlier run did not reach the file: paid twice.`);
-  }
-  if (summary.possiblyPaidTwice > 0) {
-    lines.push(
-      `${plural(summary.possiblyPaidTwice, "attempt")} of an earlier run with unknown outcome: possibly paid twice.`,
-    );
-  }
-  if (summary.answersNotWritten > 0) {
-    lines.push(`${plural(summary.answersNotWritten, "answer")} could not be written: paid again by the next run.`);
-  }
-  lines.push(...stopLines(summary, files !== undefined).map(style.yellow));
-  return lines;
-}
-
-/** The summary for programs: nobody needs parts of a millisecond. */
-export function summaryJson(summary: BatchSummary): string {
-  const wholeMs = (key: string, value: unknown) =>
-    key.endsWith("Ms") && typeof value === "number" ? Math.round(value) : value;
-  return JSON.stringify(summary, wholeMs, 2);
 }

@@ -4,10 +4,12 @@ import type { BatchClient, BatchOptions, BatchProgress, BatchSummary } from "../
 import type { Runtime } from "../ports/runtime.js";
 import { CONFIG_OPTION, ENV_OPTION, parseCount, parseDurationMs, parsePath } from "./arguments.js";
 import type { BatchCaller } from "./batch-caller.js";
-import { progressBlock, progressLine, type RunFiles, stopLines, summaryJson, summaryLines } from "./batch-view.js";
+import { type RunFiles, stopLines, summaryJson, summaryLines } from "./batch-summary.js";
+import { progressBlock, progressLine } from "./batch-view.js";
 import type { CommandContext } from "./context.js";
 import { CliError } from "./failure.js";
 import { type LiveView, startLiveView } from "./live-view.js";
+import { LINE_WORDS, type RunWords } from "./run-words.js";
 import { styleOf, type Terminal } from "./terminal.js";
 
 /** What both commands that run a file line by line are told. */
@@ -80,7 +82,12 @@ export interface BatchScreen {
 }
 
 /** Notes can be said at any time; a run that is refused before it begins shows no progress. */
-export function batchScreen(terminal: Terminal, runtime: Pick<Runtime, "setTimer">, quiet: boolean): BatchScreen {
+export function batchScreen(
+  terminal: Terminal,
+  runtime: Pick<Runtime, "setTimer">,
+  quiet: boolean,
+  words: RunWords = LINE_WORDS,
+): BatchScreen {
   const style = styleOf(terminal.stderr, terminal.env);
   let view: LiveView | undefined;
   let latest: BatchProgress;
@@ -89,8 +96,8 @@ export function batchScreen(terminal: Terminal, runtime: Pick<Runtime, "setTimer
       stream: terminal.stderr,
       env: terminal.env,
       runtime,
-      block: (width) => progressBlock(latest, style, width),
-      line: () => progressLine(latest),
+      block: (width) => progressBlock(latest, style, width, words),
+      line: () => progressLine(latest, words),
     });
   return {
     note(text) {
@@ -140,9 +147,10 @@ export async function runLines(
   flags: RunFlags,
   terminal: Terminal,
   openCaller: (note: (text: string) => void) => BatchCaller,
+  words: RunWords = LINE_WORDS,
 ): Promise<number> {
   const { runBatch } = await import("../batch/engine.js");
-  const screen = batchScreen(terminal, createSystemRuntime(), flags.quiet === true);
+  const screen = batchScreen(terminal, createSystemRuntime(), flags.quiet === true, words);
   const caller = openCaller(screen.note);
   const stop = listenForStop(terminal, caller.batchOptions.client, screen.note);
   let summary: BatchSummary;
@@ -164,27 +172,36 @@ export async function runLines(
     await caller.close();
   }
   if (flags.json) terminal.stdout.write(`${summaryJson(summary)}\n`);
-  else if (!flags.quiet) printSummary(summary, { inPath, outPath: flags.out }, terminal);
-  else for (const line of stopLines(summary, true)) terminal.stderr.write(`${line}\n`);
+  else if (!flags.quiet) printSummary(summary, { inPath, outPath: flags.out }, terminal, words);
+  else for (const line of stopLines(summary, true, words)) terminal.stderr.write(`${line}\n`);
   return summary.exitCode;
 }
 
-function printSummary(summary: BatchSummary, files: RunFiles, terminal: Terminal): void {
+function printSummary(summary: BatchSummary, files: RunFiles, terminal: Terminal, words: RunWords): void {
   const style = styleOf(terminal.stdout, terminal.env);
-  terminal.stdout.write(`${summaryLines(summary, files, style).join("\n")}\n`);
+  terminal.stdout.write(`${summaryLines(summary, files, style, words).join("\n")}\n`);
 }
 
 type OutOption = readonly [flags: string, text: string, parse: typeof parsePath];
 
 const OUT_FILE: OutOption = ["-o, --out <file>", "where results go; the same file again resumes", parsePath];
 
+export interface RunOptionTexts {
+  readonly out?: OutOption;
+  readonly words?: RunWords;
+  /** The lines are the user's own, so that some may be broken. Default true. */
+  readonly isUsersInput?: boolean;
+}
+
 /** The options of all commands that run a file line by line. */
-export function withRunOptions(command: Command, out: OutOption = OUT_FILE): Command {
+export function withRunOptions(command: Command, texts: RunOptionTexts = {}): Command {
+  const { out = OUT_FILE, words = LINE_WORDS, isUsersInput = true } = texts;
+  command.requiredOption(...out).option("--ordered", "write results in the order of the input");
+  if (isUsersInput) {
+    command.option("--skip-bad-lines", "leave out lines that can't be read instead of refusing to start");
+  }
   return command
-    .requiredOption(...out)
-    .option("--ordered", "write results in the order of the input")
-    .option("--skip-bad-lines", "leave out lines that can't be read instead of refusing to start")
-    .option("--retry-failed", "try the lines again that failed in an earlier run")
+    .option("--retry-failed", `try the ${words.item}s again that failed in an earlier run`)
     .option(
       "--give-up-after <time>",
       "end when nothing succeeded for this long: 90s, 15m, 2h (default 15m)",

@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import { parseCount, parsePath } from "./arguments.js";
 import { type RunFlags, runLines, withRunOptions } from "./batch.js";
 import type { CommandContext } from "./context.js";
+import { TEXT_WORDS } from "./run-words.js";
 import type { Terminal } from "./terminal.js";
 
 interface EmbedFlags extends RunFlags {
@@ -36,7 +37,13 @@ const JSONL_NAME = /\.(?:jsonl|ndjson)(?:\.gz)?$/i;
 async function embed(inPath: string, flags: EmbedFlags, terminal: Terminal): Promise<number> {
   const { openEmbedCaller } = await import("./embed-caller.js");
   const { base64 = false, jsonl = JSONL_NAME.test(inPath), ...rest } = flags;
-  return runLines(inPath, flags, terminal, (note) => openEmbedCaller({ ...rest, base64, jsonl, terminal, note }));
+  return runLines(
+    inPath,
+    flags,
+    terminal,
+    (note) => openEmbedCaller({ ...rest, base64, jsonl, terminal, note }),
+    TEXT_WORDS,
+  );
 }
 
 export function registerEmbed(program: Command, context: CommandContext): void {
@@ -50,7 +57,7 @@ export function registerEmbed(program: Command, context: CommandContext): void {
     .option("--jsonl", "the input is JSONL, whatever its name is")
     .option("--dimensions <n>", "width to ask for, of models that can shorten their vectors", parseCount)
     .option("--scope <name>", "scope to use (default: the only one for embeddings)");
-  withRunOptions(command)
+  withRunOptions(command, { words: TEXT_WORDS })
     .addHelpText("after", EXAMPLES)
     .action(async (inPath: string, flags: EmbedFlags) => {
       context.exitCode = await embed(inPath, flags, context.terminal);

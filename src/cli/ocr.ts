@@ -6,6 +6,7 @@ import { MOST_WORKERS, parseWorkers, type RunFlags, runLines, withRunOptions } f
 import type { CommandContext } from "./context.js";
 import { CliError } from "./failure.js";
 import { plural } from "./format.js";
+import { PAGE_WORDS } from "./run-words.js";
 import { printable, type Terminal } from "./terminal.js";
 
 interface OcrFlags extends RunFlags {
@@ -21,8 +22,9 @@ Written to the folder, for scan.pdf:
   scan.pdf.txt        the text, pages separated by form feeds
   scan.pdf.json       the pages with their results, and why a page is missing
   scan.pdf.html       with --layout: boxes over the pictures of the pages, to look at
-  scan.pdf/page-0001… each page by itself
-  ocr.jsonl           one result line for each page; what makes the run resumable
+  scan.pdf/page-0001… each page by itself, as soon as it is read
+  ocr.jsonl           one result line for each page, as \`polygateway batch\` writes them
+  pages.jsonl         which pages belong to the run; with ocr.jsonl it makes the run resumable
 
 Examples:
   polygateway ocr scan.pdf photo.jpg -o read/
@@ -30,8 +32,10 @@ Examples:
   polygateway ocr scan.pdf -o read/ --layout --retry-failed
 
 It needs a scope for OCR, whose sources name their TRANSPORT (monkey-ocr, mineru, paddle, mistral, or vlm).
-Stopped or killed at any moment, the same command goes on where it was.
-Exit codes: 0 all read · 1 could not run · 2 some pages failed · 3 gave up or was stopped, run it again.`;
+Stopped or killed at any moment, the same command goes on where it was; the folder and the files may have been moved,
+and more files may be added. A file that can't be read is named and left out. --json prints the summary on standard
+output (as \`batch --json\` does), and what was written on standard error.
+Exit codes: 0 all read · 1 could not run · 2 some pages or files failed · 3 gave up or was stopped, run it again.`;
 
 const MOST_SHOWN = 20;
 
@@ -54,10 +58,11 @@ async function ocr(paths: readonly string[], flags: OcrFlags, terminal: Terminal
   const inPath = await writePageLines({ folder, outPath, documents, layout, retryFailed, unusable: names });
   for (const { reason } of unusable) terminal.stderr.write(`${printable(`polygateway: ${reason}; it is left out`)}\n`);
   const run = { ...flags, out: outPath };
-  const exitCode = await runLines(inPath, run, terminal, (note) => {
+  const openPages = (note: (text: string) => void) => {
     const caller = openCaller({ ...run, kinds: ["ocr"], outPath, terminal, note });
     return pagesOf(caller, { folder, files: [...documents, ...unusable] });
-  }).catch((error: unknown) => {
+  };
+  const exitCode = await runLines(inPath, run, terminal, openPages, PAGE_WORDS).catch((error: unknown) => {
     throw (error as { kind?: unknown }).kind === "out_other_in" ? otherPages(folder) : error;
   });
   const { paths: written, unread, left } = await exportPages({ outPath, folder, documents, layout });
@@ -129,7 +134,11 @@ export function registerOcr(program: Command, context: CommandContext): void {
       parseWorkers,
     )
     .option("--scope <name>", "scope to use (default: the only one for OCR)");
-  withRunOptions(command, ["-o, --out <folder>", "where results go; the same folder again resumes", parsePath])
+  withRunOptions(command, {
+    out: ["-o, --out <folder>", "where results go; the same folder again resumes", parsePath],
+    words: PAGE_WORDS,
+    isUsersInput: false,
+  })
     .addHelpText("after", EXAMPLES)
     .action(async (paths: string[], flags: OcrFlags) => {
       context.exitCode = await ocr(paths, flags, context.terminal);
