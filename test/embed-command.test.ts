@@ -1,8 +1,9 @@
+import type { ServerResponse } from "node:http";
 import { gzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
 import type { Finished } from "./cli-harness.js";
-import { embeddingBody, inputOf } from "./support/embedding-server.js";
-import { sendJson, startRecordingServer } from "./support/recording-server.js";
+import { embeddingBody, embeds, inputOf } from "./support/embedding-server.js";
+import { type SeenRequest, sendJson, startRecordingServer } from "./support/recording-server.js";
 import { embeddingEnv, readVectorLines, type VectorLine, vectorsOf } from "./support-batch/embedding-lines.js";
 import { expectExit1, summaryOf, useProviderBench } from "./support-batch/provider-bench.js";
 import { readRecords } from "./support-batch/telemetry.js";
@@ -86,7 +87,8 @@ describe("embed", () => {
       const isBad = inputOf(request).some((text) => text === "text 13" || text === "text 14");
       if (isBad)
         sendJson(response, 400, '{"error":{"message":"content not allowed here","type":"invalid_request_error"}}');
-      else sendJson(response, 200, embeddingBody(inputOf(request)));
+      // As wide as those of the server that embeds the rest.
+      else sendJson(response, 200, embeddingBody(inputOf(request), { vectorOf: () => Array(16).fill(1) }));
     });
     const lines = numbered(30).map((text, at) => JSON.stringify({ id: `t${at + 1}`, text: at === 4 ? "" : text }));
     bench.workspace.write("in.jsonl", lines.join("\n"));
@@ -180,6 +182,63 @@ describe("embed", () => {
     const ended = await bench.workspace.run(["embed", "in.jsonl", "-o", "out.jsonl"], env);
     expectExit1(ended, /the scope has another-model now: their vectors can't be compared/);
     expect(out()).toEqual(before);
+  });
+
+  it("keeps vectors of other widths out of the file: within a run, between sources, and in a later run", async () => {
+    let isWide = true;
+    const widths = { narrow: 2, wide: 4 };
+    const answer = (width: () => number) => (response: ServerResponse, request: SeenRequest) =>
+      sendJson(response, 200, embeddingBody(inputOf(request), { vectorOf: () => Array(width()).fill(0.5) }));
+    await using one = await startRecordingServer(answer(() => (isWide ? widths.wide : widths.narrow)));
+    await using other = await startRecordingServer(answer(() => widths.narrow));
+    bench.workspace.write("in.txt", numbered(40).join("\n"));
+    const run = (more: Record<string, string> = {}, ...args: string[]): Promise<Finished> =>
+      bench.workspace.run(
+        ["embed", "in.txt", "-o", "out.jsonl", "--concurrency", "2", "--json", ...args],
+        embeddingEnv(one.baseUrl, more),
+      );
+    const second = {
+      EMBED__SIM__2__BASE_URL: other.baseUrl,
+      EMBED__SIM__2__API_KEY: "k",
+      EMBED__SIM__2__MODEL: "sim-embed",
+    };
+    const widthsIn = () => new Set(out().flatMap(({ embedding }) => (embedding === null ? [] : [embedding.length])));
+    const mixed = await run(second);
+    expect(mixed.code, mixed.stderr).toBe(2);
+    expect(widthsIn().size).toBe(1);
+    const errors = out().flatMap(({ error }) => error ?? []);
+    expect(errors.length % 10).toBe(0);
+    expect(errors[0]).toMatchObject({
+      code: "dimension_mismatch",
+      class: "ResultInvalidError",
+      message: expect.stringMatching(/vectors of \d dimensions where \d are expected/),
+    });
+    const [kept] = widthsIn();
+    isWide = kept === widths.narrow;
+    const later = await run({}, "--retry-failed");
+    expect(later.code, later.stderr).toBe(2);
+    expect(widthsIn()).toEqual(new Set([kept]));
+    isWide = kept === widths.wide;
+    expect(summaryOf(await run({}, "--retry-failed"))).toMatchObject({ failed: 0, exitCode: 0 });
+    expect(widthsIn()).toEqual(new Set([kept]));
+    expectExit1(
+      await run({ EMBED__EXPECTED_DIM: "7" }),
+      new RegExp(`a vector of ${kept} dimensions .*where 7 are configured`),
+    );
+  });
+
+  it("names the line of a text, not its place in the request", async () => {
+    const vectorOf = (text: string) => (text === "text 4" ? [] : [1, 2]);
+    await using server = await startRecordingServer(embeds({ vectorOf }));
+    bench.workspace.write(
+      "in.jsonl",
+      ["", "x", "y", "text 4"].map((text, at) => JSON.stringify({ id: `t${at}`, text })).join("\n"),
+    );
+    const ended = await bench.workspace.run(["embed", "in.jsonl", "-o", "out.jsonl"], embeddingEnv(server.baseUrl));
+    expect(ended.code, ended.stderr).toBe(2);
+    const [first, , , last] = inOrder();
+    expect(first?.error?.message).toMatch(/^the text "t0" is empty/);
+    expect(last?.error?.message).toMatch(/the vector of the text "t3" is empty/);
   });
 
   it("says which scope it needs", async () => {

@@ -4,6 +4,7 @@ import { RequestRejectedError } from "../errors.js";
 import { SimulationKernel } from "../testing/kernel.js";
 import type { LineAnswer } from "./kinds/kinds.js";
 import { groupTexts } from "./text-groups.js";
+import { createVectorWidth } from "./vector-width.js";
 
 interface Asked {
   readonly texts: readonly string[];
@@ -44,7 +45,7 @@ function bench(batchSize: number, batches: number) {
       };
     },
   };
-  const embed = groupTexts(client, { batchSize, batches, runtime });
+  const embed = groupTexts(client, { batchSize, batches, runtime, width: createVectorWidth() });
   return {
     kernel,
     asked,

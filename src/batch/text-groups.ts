@@ -1,8 +1,10 @@
-import type { EmbedResult } from "../domain/embedding.js";
+import { type EmbedResult, textName } from "../domain/embedding.js";
+import { PolyGatewayError, ResultInvalidError } from "../errors.js";
 import type { CancelTimer, Runtime } from "../ports/runtime.js";
 import { type LineEmbedder, writtenVector } from "./kinds/embedding.js";
 import type { EmbeddingLine, LineAnswer, LineCall } from "./kinds/kinds.js";
 import type { BatchClient } from "./types.js";
+import type { VectorWidth } from "./vector-width.js";
 
 /** Texts of many lines in one request: each line is still asked for, answered and refused alone. */
 
@@ -12,6 +14,8 @@ export interface TextGroupsOptions {
   /** Requests in flight at once. */
   readonly batches: number;
   readonly runtime: Pick<Runtime, "setTimer">;
+  /** Of all vectors of OUT. */
+  readonly width: VectorWidth;
 }
 
 /** A line with one text, of the same width and form as all others. */
@@ -31,7 +35,7 @@ const LINGER_MS = 30;
 
 export function groupTexts(
   client: LineEmbedder,
-  { batchSize, batches, runtime }: TextGroupsOptions,
+  { batchSize, batches, runtime, width }: TextGroupsOptions,
 ): BatchClient["call"] {
   let waiting: WaitingText[] = [];
   let inFlight = 0;
@@ -66,15 +70,21 @@ export function groupTexts(
     // One row for all of them: by the first, what was paid for can be found again.
     const { sessionId, parentCallId } = call;
     const { signal } = controller;
-    const wishes = { sessionId, parentCallId, signal, ...(dimensions === undefined ? {} : { dimensions }) };
+    const wishes = {
+      sessionId,
+      parentCallId,
+      signal,
+      ...(dimensions === undefined ? {} : { dimensions }),
+      ...(width.known === undefined ? {} : { expectedDim: width.known }),
+    };
     try {
       const result = await client.embed(
         group.map((text) => text.line.texts[0]!),
         { ...wishes, vectors: base64 ? "float32" : "number", onBadItem: "skip" },
       );
-      handOut(group, result, base64);
+      handOut(group, result, base64, width);
     } catch (error) {
-      for (const text of group) text.reject(error);
+      for (const text of group) text.reject(namingLine(error, group));
     } finally {
       inFlight--;
       sendFull();
@@ -128,16 +138,23 @@ export function groupTexts(
 /** To each line its own vector or error, and its share of what the calls took. */
 function handOut(
   group: readonly WaitingText[],
-  { vectors, batches, failed = [], latencyMs = 0 }: EmbedResult<number[] | Float32Array | null>,
+  { vectors, batches, failed = [], latencyMs = 0, dim }: EmbedResult<number[] | Float32Array | null>,
   base64: boolean,
+  width: VectorWidth,
 ): void {
-  for (const { index, error } of failed) group[index]?.reject(error);
+  for (const { index, error } of failed) group[index]?.reject(namingLine(error, group));
   for (const { from, count, callId, sourceName, cost, promptTokens, attempts } of batches) {
     const each = Math.floor(promptTokens / count);
     for (let at = 0; at < count; at++) {
+      const text = group[from + at];
+      // Requests that were sent before the first vector came don't know of its width.
+      if (!width.admits(dim)) {
+        text?.reject(otherWidth(sourceName, dim, width.known));
+        continue;
+      }
       const isFirst = at === 0;
       const tokens = isFirst ? promptTokens - each * (count - 1) : each;
-      group[from + at]?.resolve({
+      text?.resolve({
         callId,
         requestId: callId,
         sourceName,
@@ -150,4 +167,21 @@ function handOut(
       });
     }
   }
+}
+
+function otherWidth(sourceName: string, dim: number, expected: number | undefined): ResultInvalidError {
+  return new ResultInvalidError(
+    `${sourceName} unusable result: vectors of ${dim} dimensions where ${expected} are expected; none was cut or filled up`,
+    { code: "dimension_mismatch", sourceName, details: { dim, expected } },
+  );
+}
+
+/** The place of a text in a request says nothing to people: they know their lines. */
+function namingLine(error: unknown, group: readonly WaitingText[]): unknown {
+  const index = PolyGatewayError.isInstance(error) ? error.details?.index : undefined;
+  const line = typeof index === "number" ? group[index] : undefined;
+  if (!PolyGatewayError.isInstance(error) || line === undefined) return error;
+  const { parentCallId: id } = line.call;
+  error.message = error.message.replace(textName(index as number), () => `the text ${JSON.stringify(id)}`);
+  return error;
 }

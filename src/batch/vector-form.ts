@@ -1,6 +1,7 @@
 import type { BatchForm } from "./form.js";
 import { type BatchLine, type BrokenLine, brokenLine, type RawLine, readObject } from "./lines.js";
 import { objectIn } from "./out-entry.js";
+import { type VectorWidth, writtenWidth } from "./vector-width.js";
 
 /** The lines of `polygateway embed`: a text each in IN, its vector in OUT. */
 
@@ -12,9 +13,10 @@ export interface VectorFormOptions {
   readonly dimensions?: number;
   /** Of the scope. */
   readonly models?: readonly string[];
+  readonly width: VectorWidth;
 }
 
-export function vectorForm({ jsonl, base64, dimensions, models = [] }: VectorFormOptions): BatchForm {
+export function vectorForm({ jsonl, base64, dimensions, models = [], width }: VectorFormOptions): BatchForm {
   const lineOf = (raw: RawLine & { readonly text: string }, id: string, text: string): BatchLine => ({
     kind: "line",
     number: raw.number,
@@ -49,8 +51,9 @@ export function vectorForm({ jsonl, base64, dimensions, models = [] }: VectorFor
       const { id: lineId, index, embedding, error, call_id: callId = "" } = objectIn(raw) ?? {};
       if (typeof lineId !== "string" || typeof index !== "number" || typeof callId !== "string") return undefined;
       if (embedding === null) return error == null ? undefined : { lineId, callId, failed: true };
-      const isVector = typeof embedding === "string" || Array.isArray(embedding);
-      return isVector ? { lineId, callId, failed: false } : undefined;
+      if (typeof embedding !== "string" && !Array.isArray(embedding)) return undefined;
+      width.found(lineId, writtenWidth(embedding));
+      return { lineId, callId, failed: false };
     },
   };
 }

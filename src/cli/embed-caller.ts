@@ -1,5 +1,6 @@
 import { groupTexts } from "../batch/text-groups.js";
 import { type VectorFormOptions, vectorForm } from "../batch/vector-form.js";
+import { createVectorWidth } from "../batch/vector-width.js";
 import type { BatchCaller } from "./batch-caller.js";
 import { batchHooks } from "./batch-telemetry.js";
 import { type ClientRequest, openEmbeddingLines } from "./client.js";
@@ -8,7 +9,7 @@ import { type ClientRequest, openEmbeddingLines } from "./client.js";
 const DEFAULT_BATCHES = 16;
 const DEFAULT_TEXTS = 4_096;
 
-export interface EmbedCallerRequest extends Omit<ClientRequest, "batch">, VectorFormOptions {
+export interface EmbedCallerRequest extends Omit<ClientRequest, "batch">, Omit<VectorFormOptions, "width"> {
   readonly note: (text: string) => void;
   /** Batches in flight. */
   readonly concurrency?: number;
@@ -18,15 +19,16 @@ export interface EmbedCallerRequest extends Omit<ClientRequest, "batch">, Vector
 export function openEmbedCaller(request: EmbedCallerRequest): BatchCaller {
   const opened = openEmbeddingLines({ ...request, batch: true });
   const { lines, embedder, embedding, runtime, store, defaultConcurrency, close } = opened;
-  const { batchSize } = embedding;
+  const { batchSize, expectedDim } = embedding;
+  const width = createVectorWidth(request.dimensions ?? expectedDim);
   const roomy = Math.max(1, Math.floor(DEFAULT_TEXTS / batchSize));
   const batches = request.concurrency ?? Math.min(defaultConcurrency, DEFAULT_BATCHES, roomy);
   const hooks = store === undefined ? {} : batchHooks(store, runtime, request.note, false);
   return {
     batchOptions: {
       ...hooks,
-      client: { ...lines, call: groupTexts(embedder, { batchSize, batches, runtime }) },
-      form: vectorForm({ ...request, models: lines.models }),
+      client: { ...lines, call: groupTexts(embedder, { batchSize, batches, runtime, width }) },
+      form: vectorForm({ ...request, models: lines.models, width }),
       runtime,
       // A second set of lines is ready when a request ends.
       concurrency: 2 * batches * batchSize,

@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 import { countOf } from "../domain/count-of.js";
-import type { EmbeddingCompletion } from "../domain/embedding.js";
+import { type EmbeddingCompletion, textName } from "../domain/embedding.js";
 import { estimateTextTokens } from "../domain/estimate.js";
 import type { OperationKind } from "../domain/record.js";
 import type { SourceConfig } from "../domain/source.js";
@@ -120,7 +120,7 @@ export class EmbeddingOperation implements Operation<null, EmbeddedTexts> {
       const row = rowOf(vector, run.form);
       if (row === null) {
         const index = this.#firstIndex + at;
-        const what = `the vector of text ${index} holds a number that is too large for float32`;
+        const what = `the vector of ${textName(index)} holds a number that is too large for float32`;
         throw invalid(source, completion, "bad_vector", what, { index });
       }
       rows.push(row);

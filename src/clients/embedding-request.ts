@@ -1,4 +1,4 @@
-import type { EmbedOptions, FailedText } from "../domain/embedding.js";
+import { type EmbedOptions, type FailedText, textName } from "../domain/embedding.js";
 import { RequestRejectedError } from "../errors.js";
 import { COMMON_OPTIONS, optionTrouble } from "./call-options.js";
 
@@ -13,10 +13,14 @@ export interface CheckedEmbed extends EmbedOptions {
 const KNOWN_OPTIONS: ReadonlySet<string> = new Set<keyof EmbedOptions>([
   "model",
   "dimensions",
+  "expectedDim",
   "vectors",
   "onBadItem",
   ...COMMON_OPTIONS,
 ]);
+
+/** Their vectors would fill the memory of most machines; a list can be empty and longer than any machine can copy. */
+const MOST_TEXTS = 1_000_000;
 
 /** Servers refuse half a character, or embed something else in its place. */
 const LONE_SURROGATE = /\p{Surrogate}/u;
@@ -24,9 +28,14 @@ const LONE_SURROGATE = /\p{Surrogate}/u;
 /** What a caller can get wrong before anything is sent. Throws RequestRejectedError that names the text or the option. */
 export function checkEmbed(texts: unknown, options: unknown, expectedDim: number | undefined): CheckedEmbed {
   const given = checkOptions(options);
-  const { dimensions } = given;
-  if (dimensions !== undefined && expectedDim !== undefined && dimensions !== expectedDim) {
-    reject(`dimensions ${dimensions} contradicts expectedDim ${expectedDim} of this client`);
+  const { dimensions, expectedDim: expected = expectedDim } = given;
+  if (expected !== expectedDim && expectedDim !== undefined) {
+    reject(`expectedDim ${expected} contradicts expectedDim ${expectedDim} of this client`);
+  }
+  if (dimensions !== undefined && expected !== undefined && dimensions !== expected) {
+    reject(
+      `dimensions ${dimensions} contradicts expectedDim ${expected} of this ${expectedDim === undefined ? "call" : "client"}`,
+    );
   }
   return { ...given, ...checkTexts(texts, given.onBadItem === "skip") };
 }
@@ -34,12 +43,14 @@ export function checkEmbed(texts: unknown, options: unknown, expectedDim: number
 function checkTexts(texts: unknown, skips: boolean): Pick<CheckedEmbed, "texts" | "unsendable"> {
   if (typeof texts === "string") reject("texts must be a list; put a single text into one: embed([text])");
   if (!Array.isArray(texts)) reject("texts must be a list of strings");
+  const { length } = texts as readonly unknown[];
+  if (length > MOST_TEXTS) reject(`texts has ${length} entries, and a call takes at most ${MOST_TEXTS}: cut the list`);
   const copy = [...(texts as readonly unknown[])];
   const unsendable: FailedText[] = [];
   for (const [index, text] of copy.entries()) {
     const problem = textProblem(text);
     if (problem === undefined) continue;
-    const error = rejection(`texts[${index}] ${problem}`, { index });
+    const error = rejection(`${textName(index)} ${problem}`, { index });
     if (!skips) throw error;
     unsendable.push({ index, error });
   }
@@ -65,10 +76,12 @@ function checkOptions(options: unknown): EmbedOptions {
     if (KNOWN_OPTIONS.has(name) || given[name as keyof EmbedOptions] === undefined) continue;
     reject(`unknown option ${JSON.stringify(name)}; known: ${[...KNOWN_OPTIONS].join(", ")}`);
   }
-  const { dimensions, vectors, onBadItem } = given;
+  const { vectors, onBadItem } = given;
   if (given.model !== undefined && typeof given.model !== "string") reject("model must be a text");
-  if (dimensions !== undefined && !(Number.isSafeInteger(dimensions) && dimensions >= 1)) {
-    reject("dimensions must be a whole number of at least 1");
+  for (const name of ["dimensions", "expectedDim"] as const) {
+    const width = given[name];
+    if (width === undefined || (Number.isSafeInteger(width) && width >= 1)) continue;
+    reject(`${name} must be a whole number of at least 1`);
   }
   if (vectors !== undefined && vectors !== "number" && vectors !== "float32")
     reject("vectors must be number or float32");

@@ -30,9 +30,9 @@ export function createEmbedder(
   const limits = createBatchLimits(config.scope, warn);
   const sourcesOf = createModelSources(config);
 
-  function runOf({ model, dimensions, vectors }: CheckedEmbed): EmbedRun {
+  function runOf({ model, dimensions, expectedDim = settings.expectedDim, vectors }: CheckedEmbed): EmbedRun {
     const form = { float32: vectors === "float32", normalize: settings.normalize };
-    const dim = dimensions ?? settings.expectedDim;
+    const dim = dimensions ?? expectedDim;
     return { ...sourcesOf(model), describes: telemetry !== null, transport, dimensions, form, dim };
   }
 

@@ -14,6 +14,9 @@ export interface EmbeddingConfig {
   readonly concurrency: number;
 }
 
+/** What messages call the text at this place of a call's list. */
+export const textName = (index: number): string => `texts[${index}]`;
+
 /** One text's vector: what a source sent, exact. */
 export type Vector = Float32Array | readonly number[];
 
@@ -38,6 +41,8 @@ export interface EmbedOptions {
   readonly model?: string;
   /** Ask for vectors of this width; a source that can't is an error, never another width. */
   readonly dimensions?: number;
+  /** Width that every vector must have; not sent. Default: that of the client. */
+  readonly expectedDim?: number;
   /** `float32`: `Float32Array` rows, a quarter of the memory. Default `number`: plain arrays. */
   readonly vectors?: "number" | "float32";
   /**

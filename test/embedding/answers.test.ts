@@ -195,7 +195,7 @@ describe("an answer that isn't one good vector per text", () => {
     await using at = await bench(embeds({ vectorOf: (text) => (text === "bad" ? null : [1]) }), { batchSize: 2 });
     const error = await failureOf(at.client.embed(["a", "b", "c", "bad"]));
     expect(error).toMatchObject({ code: "bad_vector", details: { index: 3 } });
-    expect((error as Error).message).toContain("text 3");
+    expect((error as Error).message).toContain("texts[3]");
   });
 });
 

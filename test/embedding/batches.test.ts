@@ -322,8 +322,32 @@ describe("what can't be sent is refused before anything is", () => {
     expect([at.server.seen.length, at.recorder.rows.length]).toEqual([0, 0]);
   });
 
+  it.each([{}, { onBadItem: "skip" }] as const)("a list that nobody could hold, at once: %j", async (options) => {
+    await using at = await bench();
+    const error = await failureOf(at.client.embed(new Array(4_000_000_000), options));
+    expect(error).toMatchObject({
+      code: "bad_request",
+      message: expect.stringMatching(/4000000000 .*at most 1000000/),
+    });
+    expect(at.server.seen).toHaveLength(0);
+  });
+
+  it("a width that contradicts the client's, or dimensions", async () => {
+    await using at = await bench(embeds(), { expectedDim: 3 });
+    expect(await failureOf(at.client.embed(["a"], { expectedDim: 4 }))).toMatchObject({ code: "bad_request" });
+    await using free = await bench();
+    expect(await failureOf(free.client.embed(["a"], { expectedDim: 4, dimensions: 3 }))).toMatchObject({
+      code: "bad_request",
+      message: "dimensions 3 contradicts expectedDim 4 of this call",
+    });
+    expect([at.server.seen.length, free.server.seen.length]).toEqual([0, 0]);
+    expect((await free.client.embed(["a"], { expectedDim: 3 })).dim).toBe(3);
+    expect(await failureOf(free.client.embed(["a"], { expectedDim: 4 }))).toMatchObject({ code: "dimension_mismatch" });
+  });
+
   it.each([
     [{ dimensions: 0 }],
+    [{ expectedDim: -1 }],
     [{ dimensions: 1.5 }],
     [{ dimensions: "256" }],
     [{ vectors: "base64" }],

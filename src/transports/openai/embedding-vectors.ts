@@ -1,6 +1,6 @@
 import { endianness } from "node:os";
 import { countOf } from "../../domain/count-of.js";
-import type { Vector } from "../../domain/embedding.js";
+import { textName, type Vector } from "../../domain/embedding.js";
 import type { ErrorCode } from "../../errors.js";
 
 /**
@@ -38,7 +38,7 @@ export function readVectors(data: readonly unknown[], wanted: WantedVectors): Ve
     const vector = readVector(item?.embedding);
     const index = firstIndex + at;
     if (typeof vector === "string") {
-      return { code: "bad_vector", what: `the vector of text ${index} ${vector}`, details: { index } };
+      return { code: "bad_vector", what: `the vector of ${textName(index)} ${vector}`, details: { index } };
     }
     const mismatch = widthProblem(vector, index, vectors[0], wanted.dimensions);
     if (mismatch !== undefined) return mismatch;
@@ -85,7 +85,7 @@ function widthProblem(
   const expected = dimensions ?? first?.length ?? width;
   if (width === expected) return undefined;
   const against = dimensions === undefined ? `the first one has ${expected}` : `${expected} were asked for`;
-  const what = `the vector of text ${index} has ${width} dimensions, ${against}`;
+  const what = `the vector of ${textName(index)} has ${width} dimensions, ${against}`;
   return { code: "dimension_mismatch", what, details: { index, dim: width, expected } };
 }
 
