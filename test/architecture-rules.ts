@@ -12,6 +12,7 @@ const LOWER = [
   "status",
   "version",
   "gather-bounded",
+  "make-folder",
   "regular-file",
 ];
 
@@ -20,6 +21,7 @@ export const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   errors: [],
   version: [],
   "gather-bounded": [],
+  "make-folder": [],
   "regular-file": [],
   domain: ["errors"],
   ports: ["domain", "errors"],
@@ -34,7 +36,7 @@ export const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   // Pages of documents, and what people look at.
   documents: INNER,
   // Files for people beside the telemetry, with its knowledge of processes.
-  status: [...INNER, "governance", "telemetry", "regular-file"],
+  status: [...INNER, "governance", "telemetry", "make-folder", "regular-file"],
   clients: LOWER,
   // The composition root in two files: what all clients share, and the clients themselves.
   assembly: [...LOWER, "clients"],

@@ -39,6 +39,33 @@ describe("outputs that can't be written", () => {
     expect(readdirSync(bench.workspace.folder).sort()).toEqual(["folder", "in.jsonl"]);
   });
 
+  it.runIf(existsSync("/proc/self"))("are refused at once where no file can be made: /proc", async () => {
+    expectRefused(await into("/proc/x"), /\/proc\/x/);
+    expectRefused(await into("/proc/x/y"), /\/proc\/x\/y can't be written/);
+    // Nor does the file for `status` hold up a run.
+    bench.workspace.write("one.jsonl", questionLines(1));
+    const env = { ...bench.env, TMPDIR: "/proc/x/y" };
+    const run = await bench.workspace.run(["batch", "one.jsonl", "-o", "out.jsonl", "--json"], env);
+    expect(run.code, run.stderr).toBe(0);
+  });
+
+  it.runIf(existsSync("/dev/stdout"))("may be standard output, and then it holds nothing else", async () => {
+    const options = { folder: bench.workspace.folder, env: bench.env };
+    const piped = await runShell("polygateway batch in.jsonl -o /dev/stdout | cat", options);
+    expect(
+      piped.stdout
+        .trim()
+        .split("\n")
+        .map((line) => typeof JSON.parse(line).custom_id),
+    ).toEqual(["string", "string"]);
+    expect(piped.stderr).toMatch(/All lines are answered/);
+    const file = await runShell("polygateway batch in.jsonl -o /dev/stdout > file.jsonl", options);
+    expect(file.stderr).toMatch(/All lines are answered/);
+    expect(readFileSync(bench.workspace.path("file.jsonl"), "utf8").trim().split("\n")).toHaveLength(2);
+    const closed = await runShell("polygateway batch in.jsonl -o /dev/stdout | true", options);
+    expect(closed.stderr).not.toMatch(/\n\s+at /);
+  });
+
   const uid = userWithoutRights();
   it.runIf(uid !== null)("are refused before anything is sent: a read-only file, a read-only folder", async () => {
     bench.workspace.write("old.jsonl", "");

@@ -144,7 +144,7 @@ describe("embed", () => {
   it("refuses a file that can't be right, before anything is sent", async () => {
     bench.workspace.write(
       "in.jsonl",
-      '{"id":"a","text":"x"}\n{"id":"b"}\nnot json\n{"id":"a","text":"y"}\n{"text":["z"]}\n',
+      '{"id":"a","text":"x"}\n{"id":"b"}\nnot json\n{"id":"a","text":"y"}\n{"text":["z"]}\n{"text":"x","input":"y"}\n{"text":"x","dimensions":3}\n{"text":"x","title":"mine"}\n',
     );
     const env = embeddingEnv(bench.provider.baseUrl);
     const ended = await bench.workspace.run(["embed", "in.jsonl", "-o", "out.jsonl"], env);
@@ -154,6 +154,8 @@ describe("embed", () => {
       /line 3: not valid JSON/,
       /line 4: id "a" was used by an earlier line/,
       /line 5: text must be a text/,
+      /line 6: has text and input: only one of them/,
+      /line 7: "dimensions" can't be set for one line/,
     );
     expect(bench.provider.stats().arrived).toBe(0);
   });

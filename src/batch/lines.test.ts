@@ -58,6 +58,11 @@ describe("forms of a line", () => {
     });
   });
 
+  it("leaves what is the user's own beside a body alone", () => {
+    expect(good({ body: { messages }, page: 3, title: "mine", user: "u" }).request.kind).toBe("chat");
+    expect(good({ prompt: null, messages }).request.kind).toBe("chat");
+  });
+
   it("takes custom_id before id, numbers as text, and the physical line number when there is neither", () => {
     expect(good({ custom_id: "a", id: "b", messages }).id).toBe("a");
     expect(good({ custom_id: null, id: 7, messages }).id).toBe("7");
@@ -84,6 +89,14 @@ describe("forms of a line", () => {
     [{ input: "x", dimensions: 1.5 }, /dimensions must be a whole number/],
     [{ input: "x", encoding_format: "hex" }, /float or base64/],
     [{ image: "" }, /image must be the path/],
+    [{ image: "a.pdf", pages: 2 }, /"pages" is not supported in an OCR line; did you mean "page"\?/],
+    [{ body: { image: "a.pdf", Page: 2 } }, /did you mean "page"/],
+    [{ input: "x", dimension: 8 }, /"dimension" is not supported in an embedding line; did you mean "dimensions"\?/],
+    [{ url: "/v1/ocr/text", body: { image: "a.pdf", layout: true } }, /layout contradicts the url/],
+    [{ url: "/v1/ocr/text", body: { image: "a.pdf" }, page: 2 }, /"page" stands beside body/],
+    [{ body: { messages }, temperature: 0 }, /"temperature" stands beside body/],
+    [{ image: "a.pdf", prompt: "read it" }, /has prompt and image: only one/],
+    [{ messages, prompt: "hi" }, /has messages and prompt/],
     [{ image: "https://example.org/a.png" }, /pictures by address are not fetched/],
     [{ image: "a.pdf", page: 0 }, /page must be a whole number/],
     [{ image: "a.pdf", layout: "yes" }, /layout must be true or false/],

@@ -1,8 +1,8 @@
-import { chatLine } from "./kinds/chat-line.js";
-import { embeddingLine } from "./kinds/embedding-line.js";
+import { CHAT_FIELDS, chatLine } from "./kinds/chat-line.js";
+import { EMBEDDING_FIELDS, embeddingLine } from "./kinds/embedding-line.js";
 import { type Fields, isFields } from "./kinds/fields.js";
-import type { LineRequest } from "./kinds/kinds.js";
-import { ocrLine } from "./kinds/ocr-line.js";
+import type { LineKind, LineRequest } from "./kinds/kinds.js";
+import { OCR_FIELDS, ocrLine } from "./kinds/ocr-line.js";
 
 /** One physical line of IN, or why it could not be taken as text. */
 export type RawLine =
@@ -34,7 +34,10 @@ const EMBEDDINGS_PATH = /\/embeddings\/?$/;
 const OCR_PATH = /\/ocr\/(text|layout)\/?$/;
 
 /** What a line without `body` holds besides its request; these names never reach the wire. */
-const ENVELOPE = new Set(["custom_id", "id", "method", "url", "prompt", "image"]);
+const ENVELOPE = new Set(["custom_id", "id", "method", "url", "prompt"]);
+
+/** What a line may ask with: one of them, since all others would silently go unheard. */
+const REQUESTS = ["messages", "prompt", "input", "image"] as const;
 
 /** Reads one line of IN (spec 08): OpenAI Batch, or `{id?, …}` with messages, prompt, input or image. Never throws. */
 export function parseLine(raw: RawLine): BatchLine | BrokenLine {
@@ -78,19 +81,36 @@ function readId(line: Fields): string | { problem: string } | undefined {
 
 /** What the line asks for, or the reason why that can't be told. */
 function readRequest(line: Fields): LineRequest | string {
-  if (line.body !== undefined) return readEnvelope(line);
+  if (line.body !== undefined) return withNothingBeside(line, readEnvelope(line));
+  const asked = REQUESTS.filter((name) => line[name] != null);
+  if (asked.length > 1) return `has ${asked.join(" and ")}: only one of them can be asked for`;
   if (line.messages !== undefined) return chatLine(withoutEnvelope(line));
   if (typeof line.prompt === "string") {
     return chatLine({ ...withoutEnvelope(line), messages: [{ role: "user", content: line.prompt }] });
   }
   if (line.prompt !== undefined) return "prompt must be a text";
   if (line.input !== undefined) return embeddingLine(withoutEnvelope(line));
-  if (line.image !== undefined) return ocrLine(line);
+  if (line.image !== undefined) return ocrLine(withoutEnvelope(line));
   return "has neither body, messages, prompt, input nor image";
 }
 
 function withoutEnvelope(line: Fields): Fields {
   return Object.fromEntries(Object.entries(line).filter(([name]) => !ENVELOPE.has(name)));
+}
+
+const FIELDS: Readonly<Record<LineKind, ReadonlySet<string>>> = {
+  chat: CHAT_FIELDS,
+  embedding: EMBEDDING_FIELDS,
+  ocr: OCR_FIELDS,
+};
+
+/** What stands beside `body` is the user's own, unless it looks like a part of it. */
+function withNothingBeside(line: Fields, request: LineRequest | string): LineRequest | string {
+  if (typeof request === "string") return request;
+  const beside = Object.keys(line).find((name) => name !== "user" && FIELDS[request.kind].has(name));
+  return beside === undefined
+    ? request
+    : `${JSON.stringify(beside)} stands beside body, where it is not heard: put it into body`;
 }
 
 function readEnvelope(line: Fields): LineRequest | string {
@@ -101,7 +121,11 @@ function readEnvelope(line: Fields): LineRequest | string {
   if (typeof url === "string" && CHAT_PATH.test(url)) return chatBody(body);
   if (typeof url === "string" && EMBEDDINGS_PATH.test(url)) return embeddingLine(body);
   const ocr = typeof url === "string" ? OCR_PATH.exec(url)?.[1] : undefined;
-  if (ocr !== undefined) return ocrLine({ ...body, layout: ocr === "layout" });
+  if (ocr !== undefined) {
+    const layout = ocr === "layout";
+    if (body.layout != null && body.layout !== layout) return `layout contradicts the url ${JSON.stringify(url)}`;
+    return ocrLine({ ...body, layout });
+  }
   return `url ${JSON.stringify(url)} is not supported: batch runs /v1/chat/completions, /v1/embeddings, /v1/ocr/text and /v1/ocr/layout`;
 }
 

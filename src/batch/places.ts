@@ -88,5 +88,7 @@ function checkOutput(given: string): { path: string; stats: Stats | undefined } 
 }
 
 function realPathOf(given: string, stats: Stats | undefined): string {
+  // What /dev/stdout stands for may be a pipe, which has no path of its own.
+  if (stats !== undefined && !stats.isFile()) return given;
   return stats === undefined ? join(realpathSync(dirname(given)), basename(given)) : realpathSync(given);
 }

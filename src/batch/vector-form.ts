@@ -1,4 +1,5 @@
 import type { BatchForm } from "./form.js";
+import type { Fields } from "./kinds/fields.js";
 import { type BatchLine, type BrokenLine, brokenLine, type RawLine, readObject } from "./lines.js";
 import { objectIn } from "./out-entry.js";
 import { type VectorWidth, writtenWidth } from "./vector-width.js";
@@ -30,6 +31,8 @@ export function vectorForm({ jsonl, base64, dimensions, models = [], width }: Ve
     if (!jsonl) return lineOf(raw, `line-${raw.number}`, raw.text);
     const line = readObject(raw);
     if ("problem" in line) return line;
+    const problem = unheardField(line.fields);
+    if (problem !== undefined) return brokenLine(raw, problem, line.id);
     const text = line.fields.text ?? line.fields.input;
     if (typeof text === "string") return lineOf(raw, line.id, text);
     return brokenLine(raw, text == null ? "has neither text nor input" : "text must be a text", line.id);
@@ -56,4 +59,14 @@ export function vectorForm({ jsonl, base64, dimensions, models = [], width }: Ve
       return { lineId, callId, failed: false };
     },
   };
+}
+
+const WISHES = ["model", "dimensions", "encoding_format"] as const;
+
+/** What stands beside a text is the user's own, unless it looks like a wish. */
+function unheardField(fields: Fields): string | undefined {
+  if (fields.text != null && fields.input != null) return "has text and input: only one of them can be embedded";
+  const wish = WISHES.find((name) => fields[name] != null);
+  if (wish === undefined) return undefined;
+  return `${JSON.stringify(wish)} can't be set for one line of embed: for all of them it is --dimensions, --base64 or another scope, for each a line of polygateway batch`;
 }

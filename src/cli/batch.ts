@@ -1,16 +1,18 @@
+import { fstatSync, statSync } from "node:fs";
 import { type Command, InvalidArgumentError } from "commander";
 import { createSystemRuntime } from "../backends/system.js";
+import { isSameFile } from "../batch/same-file.js";
 import type { BatchClient, BatchOptions, BatchProgress, BatchSummary } from "../batch/types.js";
 import type { Runtime } from "../ports/runtime.js";
 import { CONFIG_OPTION, ENV_OPTION, parseCount, parseDurationMs, parsePath } from "./arguments.js";
 import type { BatchCaller } from "./batch-caller.js";
-import { type RunFiles, stopLines, summaryJson, summaryLines } from "./batch-summary.js";
+import { stopLines, summaryJson, summaryLines } from "./batch-summary.js";
 import { progressBlock, progressLine } from "./batch-view.js";
 import type { CommandContext } from "./context.js";
 import { CliError } from "./failure.js";
 import { type LiveView, startLiveView } from "./live-view.js";
 import { LINE_WORDS, type RunWords } from "./run-words.js";
-import { styleOf, type Terminal } from "./terminal.js";
+import { type OutputStream, styleOf, type Terminal } from "./terminal.js";
 
 /** What both commands that run a file line by line are told. */
 export interface RunFlags {
@@ -171,16 +173,22 @@ export async function runLines(
     stop.stopListening();
     await caller.close();
   }
-  if (flags.json) terminal.stdout.write(`${summaryJson(summary)}\n`);
-  else if (!flags.quiet) printSummary(summary, { inPath, outPath: flags.out }, terminal, words);
-  else for (const line of stopLines(summary, true, words)) terminal.stderr.write(`${line}\n`);
+  const stream = summaryStream(flags.out, terminal);
+  if (flags.json) stream.write(`${summaryJson(summary)}\n`);
+  else if (!flags.quiet) {
+    const style = styleOf(stream, terminal.env);
+    stream.write(`${summaryLines(summary, { inPath, outPath: flags.out }, style, words).join("\n")}\n`);
+  } else for (const line of stopLines(summary, true, words)) terminal.stderr.write(`${line}\n`);
   return summary.exitCode;
 }
 
-function printSummary(summary: BatchSummary, files: RunFiles, terminal: Terminal, words: RunWords): void {
-  const style = styleOf(terminal.stdout, terminal.env);
-  terminal.stdout.write(`${summaryLines(summary, files, style, words).join("\n")}\n`);
+/** Beside results that go to standard output, as with `-o /dev/stdout`, a summary would be one of them. */
+function summaryStream(outPath: string, { stdout, stderr }: Terminal): OutputStream {
+  const out = statSync(outPath, { throwIfNoEntry: false });
+  return out !== undefined && isSameFile(out, fstatSync(STDOUT)) ? stderr : stdout;
 }
+
+const STDOUT = 1;
 
 type OutOption = readonly [flags: string, text: string, parse: typeof parsePath];
 

@@ -1,5 +1,5 @@
 import { createReadStream, existsSync } from "node:fs";
-import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
+import { readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { replaceFile } from "../batch/replace-file.js";
@@ -7,6 +7,7 @@ import { type OverlayPage, overlayHtml } from "../documents/overlay.js";
 import { createPageReader, type PageReader, type SourceDocument } from "../documents/pages.js";
 import { DocumentError } from "../documents/pdf.js";
 import type { OcrLayout } from "../domain/ocr.js";
+import { makeFolder } from "../make-folder.js";
 import { isOcrBody, type OcrBody } from "./ocr-body.js";
 import { lineIdOf } from "./ocr-pages.js";
 import { textOf } from "./ocr-text.js";
@@ -103,7 +104,7 @@ async function writePage(line: OutLine, document: SourceDocument, page: number, 
 
 /** The files of one page that was read; each is there whole or not at all. */
 export async function writePageFiles(folder: string, document: Named, page: number, body: OcrBody): Promise<void> {
-  await mkdir(join(folder, document.name), { recursive: true });
+  makeFolder(join(folder, document.name));
   await replaceFile(pagePath(folder, document, page, "json"), (write) => write(`${JSON.stringify(body, null, 2)}\n`));
   await replaceFile(pagePath(folder, document, page, "txt"), (write) => write(`${textOf(body)}\n`));
 }

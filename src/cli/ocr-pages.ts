@@ -1,8 +1,9 @@
-import { createReadStream, existsSync, mkdirSync, readFileSync } from "node:fs";
+import { createReadStream, existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { replaceFile } from "../batch/replace-file.js";
 import type { SourceDocument } from "../documents/pages.js";
+import { makeFolder } from "../make-folder.js";
 import { CliError } from "./failure.js";
 import { plural } from "./format.js";
 
@@ -54,7 +55,7 @@ export async function writePageLines(request: PagesRequest): Promise<string> {
   const { folder, outPath, documents, layout } = request;
   const path = join(folder, "pages.jsonl");
   try {
-    mkdirSync(folder, { recursive: true });
+    makeFolder(folder);
     const earlier = existsSync(path) ? readPages(path) : [];
     const known = existsSync(outPath) ? earlier : [];
     await refuseConflicts(known, request);

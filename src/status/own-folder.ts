@@ -1,4 +1,5 @@
-import { lstatSync, mkdirSync } from "node:fs";
+import { lstatSync } from "node:fs";
+import { makeFolder } from "../make-folder.js";
 
 /** In a temporary folder that all share, somebody else may have taken the name. Throws what is wrong. */
 export function refuseForeignFolder(folder: string): void {
@@ -10,5 +11,5 @@ export function refuseForeignFolder(folder: string): void {
 }
 
 export function makeOwnFolder(folder: string): void {
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  makeFolder(folder, 0o700);
 }

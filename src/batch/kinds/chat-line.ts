@@ -56,6 +56,9 @@ function messagesProblem(messages: unknown): string | undefined {
 
 const NAMED = new Set(["model", "messages", "tool_choice", "response_format"]);
 
+/** Others are the provider's own, and go through to it. */
+export const CHAT_FIELDS: ReadonlySet<string> = new Set([...NAMED, "tools", ...Object.keys(SAMPLING)]);
+
 function sortFields(body: Fields): { sampling: Sampling | undefined; extra: Fields | undefined } {
   const sampling: Record<string, unknown> = {};
   const extra: [string, unknown][] = [];

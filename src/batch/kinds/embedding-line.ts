@@ -1,16 +1,20 @@
-import type { Fields } from "./fields.js";
+import { type Fields, unknownFieldProblem } from "./fields.js";
 import type { EmbeddingLine } from "./kinds.js";
 
 /** `user` is of no use to anybody here; every other field would change the vectors if it were heard. */
-const KNOWN = new Set(["model", "input", "dimensions", "encoding_format", "user"]);
+export const EMBEDDING_FIELDS: ReadonlySet<string> = new Set([
+  "model",
+  "input",
+  "dimensions",
+  "encoding_format",
+  "user",
+]);
 
 /** The line of a body `{model?, input, dimensions?, encoding_format?}`, or what is wrong with it. */
 export function embeddingLine(body: Fields): EmbeddingLine | string {
   const { model, input, dimensions, encoding_format: format = "float" } = body;
-  const unknown = Object.keys(body).find((name) => !KNOWN.has(name));
-  if (unknown !== undefined) {
-    return `${JSON.stringify(unknown)} is not supported in an embedding line (known: ${[...KNOWN].join(", ")})`;
-  }
+  const unknown = unknownFieldProblem(body, EMBEDDING_FIELDS, "an embedding line");
+  if (unknown !== undefined) return unknown;
   if (model != null && typeof model !== "string") return "model must be a text";
   const texts = typeof input === "string" ? [input] : input;
   if (!Array.isArray(texts) || !texts.every((text) => typeof text === "string")) {

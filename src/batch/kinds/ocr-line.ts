@@ -1,9 +1,14 @@
-import type { Fields } from "./fields.js";
+import { type Fields, unknownFieldProblem } from "./fields.js";
 import type { OcrLine } from "./kinds.js";
+
+/** A field that isn't heard may cost a whole document: `pages` for `page`. */
+export const OCR_FIELDS: ReadonlySet<string> = new Set(["image", "page", "layout", "model", "sha256"]);
 
 /** `{image, page?, layout?, model?}`, or the reason why it is none. */
 export function ocrLine(fields: Fields): OcrLine | string {
   const { image, page, layout, model, sha256 } = fields;
+  const unknown = unknownFieldProblem(fields, OCR_FIELDS, "an OCR line");
+  if (unknown !== undefined) return unknown;
   if (typeof image !== "string" || image === "") return "image must be the path of a picture or PDF";
   if (/^(?:https?|data):/i.test(image)) return "image must be a path: pictures by address are not fetched";
   if (page != null && !(Number.isSafeInteger(page) && (page as number) >= 1)) {
