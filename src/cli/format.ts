@@ -34,7 +34,7 @@ export function formatMoney(amount: number): string {
 export interface CostSum {
   /** Sum of the known costs. */
   readonly cost: number;
-  /** Attempts that used tokens, by whether their price is known. */
+  /** Attempts that were answered or used tokens, by whether their price is known. */
   readonly attemptsWithPrice: number;
   readonly attemptsWithoutPrice: number;
 }
@@ -45,13 +45,13 @@ export function formatCostCell(sum: CostSum): string {
   return formatMoney(sum.cost) + (sum.attemptsWithoutPrice > 0 ? ` + ${formatCount(sum.attemptsWithoutPrice)}?` : "");
 }
 
-/** The same in words. Only attempts that used tokens count: a refused one has no cost to know. */
+/** The same in words. A refused attempt does not count: it has no cost to know. */
 export function formatCost(sum: CostSum): string {
   const { cost, attemptsWithPrice, attemptsWithoutPrice } = sum;
   if (attemptsWithoutPrice === 0) return formatMoney(cost);
   const used = attemptsWithPrice + attemptsWithoutPrice;
-  if (isAllUnknown(sum)) return `unknown (${plural(used, "attempt")} used tokens, none has a price)`;
-  return `${formatMoney(cost)} + ${plural(attemptsWithoutPrice, "attempt")} without a price (of ${formatCount(used)} that used tokens)`;
+  if (isAllUnknown(sum)) return `unknown (no price for ${plural(used, "attempt")})`;
+  return `${formatMoney(cost)} + ${plural(attemptsWithoutPrice, "attempt")} without a price (of ${formatCount(used)})`;
 }
 
 function isAllUnknown({ cost, attemptsWithPrice, attemptsWithoutPrice }: CostSum): boolean {

@@ -150,9 +150,17 @@ function totalLines(total: ReportGroup, style: Style): string[] {
       retries.attempts === 0
         ? "none needed"
         : `${plural(retries.attempts, "failed attempt")} took ${formatDuration(retries.timeMs)}, ` +
-            `${plural(retries.tokens, "token")}, cost ${formatCost(retries)}`,
+            `${plural(retries.tokens, "token")}, cost ${retryCost(retries)}`,
     ),
   ];
+}
+
+/** What a killed process had sent may have been billed: no sum can say that it was not. */
+function retryCost(retries: ReportGroup["retries"]): string {
+  const { attempts, abandoned } = retries;
+  if (abandoned === 0) return formatCost(retries);
+  const lost = `${plural(abandoned, "attempt")} of processes that ended may have been billed`;
+  return abandoned === attempts ? `unknown: ${lost}` : `${formatCost(retries)}; ${lost}`;
 }
 
 /** What goes first where the terminal is narrow: details of tokens, then the ends of the distributions. */
@@ -181,7 +189,7 @@ function right(title: string, leaves?: number): Column {
 }
 
 const NO_SOURCE = "(no source)";
-const NO_SOURCE_NOTE = `${NO_SOURCE}: calls that ended without a source's answer: stopped or given up on, or from the cache`;
+const NO_SOURCE_NOTE = `${NO_SOURCE}: calls that ended without a source's answer: stopped, given up on, ended with their process, or from the cache`;
 
 function keyText(key: string | null, by: ReportGrouping): string {
   if (key !== null) return printable(key);

@@ -173,22 +173,62 @@ describe.skipIf(!findDriver().ok)("a database without the table", () => {
   });
 });
 
+describe("calls of a process that was killed", () => {
+  const DEAD = "elsewhere:1:abc";
+
+  test("are told once, as what may have been billed, under their operation", async () => {
+    const path = join(folder, "calls.db");
+    const recorder = new SqliteRecorder(path);
+    const open = { worker: DEAD, scope: "OCR", operation: "ocr_layout", parentCallId: "scan.pdf#1" };
+    await recorder.open(sampleOpen(1, open), true);
+    await recorder.record(sampleRecord(2, { requestId: "answered" }), true);
+    await recorder.close();
+    await run(["reconcile", "--db", path]);
+    const { text } = await run(["report", "--db", path, "--by", "source"]);
+    expect(text.match(/ended before/g)).toHaveLength(1);
+    expect(text).toMatch(/Retries .*cost unknown: 1 attempt of processes that ended may have been billed/);
+    expect(text).toContain("ended with their process");
+    const trace = (await run(["trace", "scan.pdf#1", "--db", path])).text;
+    expect(trace).toMatch(/ocr_layout \S+ {2}abandoned/);
+  });
+
+  test("are repaired from a journal of an earlier version as well", async () => {
+    const path = join(folder, "calls.db");
+    const recorder = new SqliteRecorder(path);
+    await recorder.open(sampleOpen(1, { worker: DEAD }), true);
+    await recorder.close();
+    const database = openDatabase(path, { readOnly: false });
+    database.exec("ALTER TABLE open_attempts DROP COLUMN operation");
+    database.close();
+    expect((await run(["reconcile", "--db", path])).text).toContain("1 attempt sent with unknown outcome");
+  });
+});
+
+test("an answer without tokens or a price has an unknown cost in every place", async () => {
+  const path = await storeWith(
+    sampleRecord(1, { operation: "ocr_text", promptTokens: null, completionTokens: null, costNanos: null }),
+  );
+  const { text } = await run(["report", "--db", path, "--by", "source"]);
+  expect(text).toContain("Cost       unknown (no price for 1 attempt)");
+  expect(text).toMatch(/acme_1 .* unknown /);
+});
+
 describe("money nobody knows", () => {
   test("is unknown, never 0, with the remedy once", async () => {
     const path = await storeWith(sampleRecord(1, { costNanos: null }));
     const report = (await run(["report", "--db", path, "--by", "source"])).text;
-    expect(report).toContain("Cost       unknown (1 attempt used tokens, none has a price)");
+    expect(report).toContain("Cost       unknown (no price for 1 attempt)");
     expect(report).not.toContain("0.00");
     expect(report.match(/PGW_PRICING_PATH/g)).toHaveLength(1);
     const books = (await run(["reconcile", "--db", path])).text;
-    expect(books).toContain("Money      unknown (1 attempt used tokens, none has a price)");
+    expect(books).toContain("Money      unknown (no price for 1 attempt)");
     expect(books).toContain("PGW_PRICING_PATH");
   });
 
   test("stands beside what is known", async () => {
     const known = sampleRecord(1, { requestId: "a", costNanos: 1_230_000_000n });
     const path = await storeWith(known, sampleRecord(2, { requestId: "b", costNanos: null }));
-    const sum = "1.23 + 1 attempt without a price (of 2 that used tokens)";
+    const sum = "1.23 + 1 attempt without a price (of 2)";
     expect((await run(["report", "--db", path])).text).toContain(`Cost       ${sum}`);
     expect((await run(["reconcile", "--db", path])).text).toContain(`Money      ${sum}`);
   });

@@ -75,4 +75,6 @@ export interface OpenAttempt {
   /** As in the record it stands for: an abandoned attempt must be found under its session and its caller's step. */
   readonly sessionId: string | null;
   readonly parentCallId: string | null;
+  /** null in a row of an earlier version. */
+  readonly operation: string | null;
 }

@@ -20,6 +20,7 @@ export function send(attempt: Attempt): Promise<unknown> {
     estTokens: grant.reservedTokens,
     sessionId: call.options.sessionId ?? null,
     parentCallId: call.options.parentCallId ?? null,
+    operation: call.kind,
   });
   if (committed === undefined) return call.operation.attempt(source, attempt, releaseAnswered);
   return committed.then(() => sendAfterCommit(attempt));

@@ -61,6 +61,7 @@ export const OPEN_COLUMNS = [
   { name: "est_tokens", type: "INTEGER" },
   { name: "session_id", type: "TEXT" },
   { name: "parent_call_id", type: "TEXT" },
+  { name: "operation", type: "TEXT" },
 ] as const satisfies readonly Column[];
 
 /** What a row, its call, its session and the step above it are called by. */
@@ -183,6 +184,7 @@ export function openValues(entry: OpenAttempt): ColumnValue[] {
     integer(entry.estTokens),
     text(entry.sessionId),
     text(entry.parentCallId),
+    text(entry.operation),
   ];
   return storable(values, OPEN_COLUMNS);
 }

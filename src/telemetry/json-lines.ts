@@ -91,6 +91,7 @@ export function openFromRow(row: Record<string, unknown>): OpenAttempt {
     estTokens: Number(row.est_tokens ?? 0),
     sessionId: textOrNull(row.session_id),
     parentCallId: textOrNull(row.parent_call_id),
+    operation: textOrNull(row.operation),
   };
 }
 

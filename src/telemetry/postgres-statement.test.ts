@@ -19,9 +19,9 @@ describe("the statement of a batch", () => {
     const { text, values } = writeStatement(names, target, { calls: [row, row], opens: [["a"]], closed: ["b", "c"] });
     expect(text.match(/ON CONFLICT DO NOTHING/g)).toHaveLength(2);
     expect(text).not.toMatch(/ON CONFLICT \(/);
-    expect(text).toContain(`DELETE FROM "open_attempts" WHERE call_id = ANY($10::text[])`);
+    expect(text).toContain(`DELETE FROM "open_attempts" WHERE call_id = ANY($${OPEN_COLUMNS.length + 1}::text[])`);
     expect(values).toHaveLength(CALL_COLUMNS.length + OPEN_COLUMNS.length + 1);
-    expect(values[10]).toEqual(["t0", "t0"]);
+    expect(values[OPEN_COLUMNS.length + 1]).toEqual(["t0", "t0"]);
   });
 
   test("leaves the journal alone where there is none", () => {

@@ -39,9 +39,9 @@ export interface ReconcileReport {
   readonly attempts: number;
   /** Sum of the known costs of all rows. */
   readonly cost: number;
-  /** Attempts that used tokens and whose price is known. */
+  /** Attempts that were answered or used tokens, and whose price is known. */
   readonly attemptsWithPrice: number;
-  /** Attempts that used tokens but whose price is unknown. */
+  /** Attempts that were answered or used tokens, but whose price is unknown. */
   readonly attemptsWithoutPrice: number;
   /** What this run added. */
   readonly repaired: {

@@ -22,7 +22,7 @@ function attemptRow(open: OpenAttempt, context: AttemptContext): Record<string, 
     session_id: open.sessionId ?? sibling?.session_id,
     parent_call_id: open.parentCallId ?? sibling?.parent_call_id,
     scope: open.scope,
-    operation: sibling?.operation,
+    operation: open.operation ?? sibling?.operation,
     provider: context.provider,
     source_name: open.sourceName,
     model: context.model,
@@ -52,7 +52,8 @@ export function answeredRow(open: OpenAttempt, answer: OutAnswer, context: Attem
 
 /** Ends a call whose worker died. Its id follows from the call's, so that two repairs at once add one row. */
 export function terminalRow(
-  call: Pick<OpenAttempt, "requestId" | "worker" | "scope"> & Partial<Pick<OpenAttempt, "sessionId" | "parentCallId">>,
+  call: Pick<OpenAttempt, "requestId" | "worker" | "scope"> &
+    Partial<Pick<OpenAttempt, "sessionId" | "parentCallId" | "operation">>,
   sibling: StoredRow | null,
   nowMs: number,
 ): StoredRow {
@@ -61,7 +62,7 @@ export function terminalRow(
     session_id: sibling?.session_id ?? call.sessionId,
     parent_call_id: sibling?.parent_call_id ?? call.parentCallId,
     scope: call.scope,
-    operation: sibling?.operation,
+    operation: sibling?.operation ?? call.operation,
     error: "its process ended before the call did",
     outcome: "abandoned",
     request_id: call.requestId,

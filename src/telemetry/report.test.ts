@@ -62,7 +62,7 @@ describe("report", () => {
     expect(total.latencyMs).toEqual({ p50: 100, p95: 300, p99: 300 });
     expect(total.attemptsWithPrice).toBe(2);
     const price = { attemptsWithPrice: 1, attemptsWithoutPrice: 1 };
-    expect(total.retries).toEqual({ attempts: 2, tokens: 20, cost: 0.0005, timeMs: 4_000, ...price });
+    expect(total.retries).toEqual({ attempts: 2, abandoned: 0, tokens: 20, cost: 0.0005, timeMs: 4_000, ...price });
   });
 
   test("errors that differ only in ids count together, most frequent first", () => {

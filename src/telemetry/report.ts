@@ -28,9 +28,9 @@ export interface ReportGroup {
   readonly tokens: { prompt: number; cached: number; reasoning: number; completion: number };
   /** Sum of the known costs. */
   readonly cost: number;
-  /** Attempts that used tokens and whose price is known. */
+  /** Attempts that were answered or used tokens, and whose price is known. */
   readonly attemptsWithPrice: number;
-  /** Attempts that used tokens but whose price is unknown. */
+  /** Attempts that were answered or used tokens, but whose price is unknown. */
   readonly attemptsWithoutPrice: number;
   /** Over successful attempts; null when there is none. */
   readonly latencyMs: Percentiles | null;
@@ -41,6 +41,8 @@ export interface ReportGroup {
 
 interface FailedAttempts {
   attempts: number;
+  /** Of those, sent by processes that ended before the answer was recorded: nobody knows what they cost. */
+  abandoned: number;
   tokens: number;
   attemptsWithPrice: number;
   attemptsWithoutPrice: number;
@@ -98,6 +100,9 @@ export function createReport(by?: ReportGrouping): ReportBuilder {
   const total = emptyGroup(null);
   const groups = new Map<string | null, Group>();
   const errors = new Map<string, ErrorKind>();
+  /** Calls with an attempt that was abandoned: their end says the same again. */
+  const abandonedCalls = new Set<unknown>();
+  const abandonedEnds: StoredRow[] = [];
   let firstAtMs: number | null = null;
   let lastAtMs: number | null = null;
 
@@ -110,15 +115,23 @@ export function createReport(by?: ReportGrouping): ReportBuilder {
       }
       addTo(total, row);
       if (by !== undefined) addTo(groupFor(groups, keyOf(row, by, madeAtMs)), row);
-      addError(errors, row);
+      if (row.outcome !== "abandoned") addError(errors, row);
+      else if (row.attempt === null) abandonedEnds.push(row);
+      else {
+        abandonedCalls.add(row.request_id);
+        addError(errors, row);
+      }
     },
-    finish: () => ({
-      total: finished(total),
-      groups: [...groups.values()].sort(by === "day" ? byKey : byCalls).map(finished),
-      errors: [...errors.values()].sort((left, right) => right.count - left.count).slice(0, TOP_ERRORS),
-      firstAtMs,
-      lastAtMs,
-    }),
+    finish() {
+      for (const row of abandonedEnds.splice(0)) if (!abandonedCalls.has(row.request_id)) addError(errors, row);
+      return {
+        total: finished(total),
+        groups: [...groups.values()].sort(by === "day" ? byKey : byCalls).map(finished),
+        errors: [...errors.values()].sort((left, right) => right.count - left.count).slice(0, TOP_ERRORS),
+        firstAtMs,
+        lastAtMs,
+      };
+    },
   };
 }
 
@@ -136,7 +149,15 @@ function emptyGroup(key: string | null): Group {
     attemptsWithoutPrice: 0,
     latencies: [],
     ttfts: [],
-    retries: { attempts: 0, tokens: 0, attemptsWithPrice: 0, attemptsWithoutPrice: 0, costNanos: 0n, timeMs: 0 },
+    retries: {
+      attempts: 0,
+      abandoned: 0,
+      tokens: 0,
+      attemptsWithPrice: 0,
+      attemptsWithoutPrice: 0,
+      costNanos: 0n,
+      timeMs: 0,
+    },
   };
 }
 
@@ -202,6 +223,7 @@ function addAttempt(group: Group, row: StoredRow, outcome: string, costNanos: bi
   if (outcome === "cancelled") return;
   countPrice(group.retries, row);
   group.retries.attempts += 1;
+  if (outcome === "abandoned") group.retries.abandoned += 1;
   group.retries.tokens += prompt + completion;
   group.retries.costNanos += costNanos ?? 0n;
   group.retries.timeMs += number(row.latency_ms);

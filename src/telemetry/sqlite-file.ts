@@ -119,8 +119,11 @@ function hasTextTimes(database: Database, table: string, existing: ReadonlySet<s
 }
 
 function readOpen(database: Database): OpenAttempt[] {
-  if (columnsOf(database, OPEN_TABLE).size === 0) return [];
-  const names = OPEN_COLUMNS.map((column) => column.name).join(", ");
+  const existing = columnsOf(database, OPEN_TABLE);
+  if (existing.size === 0) return [];
+  // An earlier version made fewer of them.
+  const known = OPEN_COLUMNS.filter(({ name }) => existing.has(name));
+  const names = known.map(({ name }) => name).join(", ");
   const rows = database.prepare(`SELECT ${names} FROM ${OPEN_TABLE} ORDER BY started_at`).all();
   return rows.map((row) => openFromRow(row as Record<string, unknown>));
 }

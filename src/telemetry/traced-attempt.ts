@@ -89,7 +89,7 @@ export function tracedCost(attempts: readonly TracedAttempt[]): TracedCost {
   let nanos = 0n;
   for (const { tokens, cost, outcome } of attempts) {
     if (cost !== null) nanos += numberToNanos(cost);
-    if (outcome !== "cache_hit") countPrice(count, { prompt_tokens: tokens, completion_tokens: 0, cost });
+    if (outcome !== "cache_hit") countPrice(count, { prompt_tokens: tokens, completion_tokens: 0, cost, outcome });
   }
   return { ...count, cost: nanosToNumber(nanos) };
 }

@@ -80,6 +80,7 @@ export function sampleOpen(number: number, changes: Partial<OpenAttempt> = {}): 
     estTokens: 100,
     sessionId: null,
     parentCallId: null,
+    operation: "chat",
     ...changes,
   };
 }
