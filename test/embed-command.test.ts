@@ -157,14 +157,15 @@ describe("embed", () => {
   it("refuses a file that can't be right, before anything is sent", async () => {
     bench.workspace.write(
       "in.jsonl",
-      '{"id":"a","text":"x"}\n{"id":"b"}\nnot json\n{"id":"a","text":"y"}\n{"text":["z"]}\n{"text":"x","input":"y"}\n{"text":"x","dimensions":3}\n{"text":"x","title":"mine"}\n',
+      '{"id":"a","text":"x"}\n{"id":"b"}\nnot json\n{"id":"a","text":"y"}\n{"text":["z"]}\n{"text":"x","input":"y"}\n{"text":"x","dimensions":3}\n{"text":"x","title":"mine"}\n{"text": oops}\n',
     );
     const env = embeddingEnv(bench.provider.baseUrl);
     const ended = await bench.workspace.run(["embed", "in.jsonl", "-o", "out.jsonl"], env);
     expectExit1(
       ended,
       /line 2: has neither text nor input/,
-      /line 3: not valid JSON/,
+      /line 3: not valid JSON, but plain text; such a file is read without --jsonl/,
+      /line 9: not valid JSON: (?!.*not valid)/,
       /line 4: id "a" was used by an earlier line/,
       /line 5: text must be a text/,
       /line 6: has text and input: only one of them/,
