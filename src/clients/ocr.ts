@@ -20,11 +20,11 @@ import { RequestRejectedError } from "../errors.js";
 import type { GovernEnvironment } from "../governance/call.js";
 import { govern } from "../governance/govern.js";
 import type { OcrTransport } from "../ports/transport.js";
-import { unknownModel } from "./able-sources.js";
 import type { CallLifetime } from "./call-lifetime.js";
 import { COMMON_OPTIONS, optionTrouble } from "./call-options.js";
 import { readImage } from "./ocr-input.js";
 import { layoutSummary, NO_TOKENS, type OcrKindOfCall, OcrOperation, type OcrSources } from "./ocr-operation.js";
+import { unknownModel } from "./unknown-model.js";
 
 export interface OcrReader {
   recognizeText(image: OcrInput, options?: OcrCallOptions): Promise<OcrTextResult>;
