@@ -7,19 +7,39 @@ export interface PictureSize {
   readonly height: number;
 }
 
-const PDF = Buffer.from("%PDF-");
+const PDF = "%PDF-";
 /** Readers accept junk before the header of a PDF within this many bytes (ISO 32000-1, annex H). */
 const PDF_HEADER_BYTES = 1_024;
+/** And after its end. */
+const PDF_END_BYTES = 2_048;
+/** A byte order mark, as text or as Latin-1 shows it, and blanks. */
+const NOTHING = /^(?:\u00ef\u00bb\u00bf)?[\s\0]{0,1024}$/;
 
-/** The format by content; undefined = none that OCR servers take. */
-export function mediaTypeOf(bytes: Buffer): OcrMediaType | undefined {
+/** So many bytes of a file's beginning and end tell its format. */
+export const TELLING_BYTES = PDF_END_BYTES;
+
+/**
+ * The format by content; undefined = none that OCR servers take. `end`: the last bytes of a file, of which `bytes` may be the
+ * first alone.
+ */
+export function mediaTypeOf(bytes: Buffer, end: Buffer = bytes): OcrMediaType | undefined {
   if (startsWith(bytes, 0, [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a])) return "image/png";
   if (startsWith(bytes, 0, [0xff, 0xd8, 0xff])) return "image/jpeg";
   if (ascii(bytes, 0, 4) === "RIFF" && ascii(bytes, 8, 12) === "WEBP") return "image/webp";
   if (startsWith(bytes, 0, [0x49, 0x49, 0x2a, 0x00]) || startsWith(bytes, 0, [0x4d, 0x4d, 0x00, 0x2a])) {
     return "image/tiff";
   }
-  return bytes.subarray(0, PDF_HEADER_BYTES).includes(PDF) ? "application/pdf" : undefined;
+  return isPdf(bytes, end) ? "application/pdf" : undefined;
+}
+
+/** With junk before its header, as of an HTTP answer, only what ends like a PDF is one: a script that writes PDFs is none. */
+function isPdf(bytes: Buffer, end: Buffer): boolean {
+  const head = ascii(bytes, 0, PDF_HEADER_BYTES);
+  const at = head.indexOf(PDF);
+  if (at === -1) return false;
+  if (NOTHING.test(head.slice(0, at))) return true;
+  const tail = ascii(end, Math.max(0, end.length - PDF_END_BYTES), end.length);
+  return /^%PDF-[12]\.\d/.test(head.slice(at)) && tail.includes("startxref") && tail.includes("%%EOF");
 }
 
 /** Pixels as the header says them; null where it doesn't, and for a PDF. */
