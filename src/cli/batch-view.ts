@@ -1,10 +1,12 @@
-import type { BatchProgress, BatchSnapshot, BatchSummary, BatchWorker } from "../batch/types.js";
+import type { BatchProgress, BatchSnapshot, BatchSummary } from "../batch/types.js";
 import type { SourceSnapshot } from "../domain/tick.js";
 import { ASK_LIMITS, ASK_SOURCES, CORRECT_SOURCES } from "./failure.js";
 import { formatCount, formatDuration, formatMoney, formatRate, plural, progressBar } from "./format.js";
+import { LINE_WORDS, type RunWords } from "./run-words.js";
 import { sourceState } from "./source-state.js";
 import { tableLines } from "./table.js";
 import { displayWidth, printable, type Style } from "./terminal.js";
+import { deathLines, workersText } from "./workers-text.js";
 import { wrapAt } from "./wrap.js";
 
 const BAR_CELLS = 30;
@@ -51,30 +53,7 @@ function ratesText(progress: BatchProgress): string {
   return `${formatRate(progress.callsPerSecond)} calls/s · ${formatCount(progress.tokensPerSecond)} tokens/s`;
 }
 
-/** A worker that is asked for its state answers within a fraction of a second, unless it hangs or is stopped. */
-const SILENT_MS = 5_000;
-
-/** "" without workers. */
-function workersText(workers: readonly BatchWorker[] | undefined): string {
-  if (workers === undefined || workers.length === 0) return "";
-  const working = workers.filter(({ state }) => state === "working").length;
-  const count =
-    working === workers.length ? plural(working, "worker") : `${working} of ${plural(workers.length, "worker")}`;
-  const silent = workers
-    .filter(({ silentMs }) => silentMs > SILENT_MS)
-    .map(({ pid, silentMs, inFlight }) => {
-      return `${pid} is silent for ${formatDuration(silentMs)} with ${plural(inFlight, "line")}`;
-    });
-  const died = sumOf(workers, "deaths");
-  const facts = [...silent, ...(died === 0 ? [] : [`${formatCount(died)} died`])];
-  return facts.length === 0 ? count : `${count} (${facts.join(", ")})`;
-}
-
-function sumOf(workers: readonly BatchWorker[], field: "deaths" | "handedOn"): number {
-  return workers.reduce((sum, worker) => sum + worker[field], 0);
-}
-
-function sourceLines(progress: BatchProgress, snapshot: BatchSnapshot, style: Style): string[] {
+function sourceLines(progress: BatchProgress, snapshot: BatchSnapshot, style: Style, { answers }: RunWords): string[] {
   const rows = snapshot.sources.slice(0, MAX_SOURCE_LINES).map((source) => {
     const tally = progress.bySource[source.name];
     const limit = source.maxConcurrency > 0 ? `/${source.maxConcurrency}` : "";
@@ -90,7 +69,7 @@ function sourceLines(progress: BatchProgress, snapshot: BatchSnapshot, style: St
     [
       { title: "source" },
       { title: "running", align: "right" },
-      { title: "answers", align: "right" },
+      { title: answers, align: "right" },
       { title: "tokens", align: "right" },
       { title: "state" },
     ],
@@ -100,7 +79,7 @@ function sourceLines(progress: BatchProgress, snapshot: BatchSnapshot, style: St
   return [style.dim(titles), ...lines, ...(hidden > 0 ? [style.dim(`… and ${plural(hidden, "more source")}`)] : [])];
 }
 
-function waitingText(progress: BatchProgress): string {
+function waitingText(progress: BatchProgress, { unit }: RunWords): string {
   const waiting = progress.snapshot?.waiting;
   const parts: string[] = [];
   if (progress.draining && progress.inFlight > 0)
@@ -108,7 +87,7 @@ function waitingText(progress: BatchProgress): string {
   if (waiting && waiting.count > 0) {
     parts.push(`${plural(waiting.count, "call")} waiting for a slot, the longest ${formatDuration(waiting.oldestMs)}`);
   }
-  if (progress.requeued > 0) parts.push(`${plural(progress.requeued, "line")} put back for a later try`);
+  if (progress.requeued > 0) parts.push(`${plural(progress.requeued, unit)} put back for a later try`);
   if (progress.badLines > 0) parts.push(`${plural(progress.badLines, "broken line")} left out`);
   return parts.join(" · ");
 }
@@ -129,8 +108,13 @@ function barLines(progress: BatchProgress, style: Style, width: number): string[
 }
 
 /** The block drawn over itself on a terminal of `width` cells. */
-export function progressBlock(progress: BatchProgress, style: Style, width = Number.POSITIVE_INFINITY): string[] {
-  const workers = workersText(progress.workers);
+export function progressBlock(
+  progress: BatchProgress,
+  style: Style,
+  width = Number.POSITIVE_INFINITY,
+  words = LINE_WORDS,
+): string[] {
+  const workers = workersText(progress.workers, words);
   const facts = [
     ratesText(progress),
     moneyText(progress),
@@ -138,9 +122,9 @@ export function progressBlock(progress: BatchProgress, style: Style, width = Num
     ...(workers === "" ? [] : [workers]),
   ].join(BETWEEN);
   const lines = [...barLines(progress, style, width), ...wrapFacts(facts, width)];
-  if (progress.snapshot !== null) lines.push(...sourceLines(progress, progress.snapshot, style));
+  if (progress.snapshot !== null) lines.push(...sourceLines(progress, progress.snapshot, style, words));
   // Always there, so that the block doesn't jump.
-  lines.push(style.dim(waitingText(progress)));
+  lines.push(style.dim(waitingText(progress, words)));
   return lines;
 }
 
@@ -176,10 +160,10 @@ function troubleText(progress: BatchProgress): string {
 }
 
 /** One plain line, for logs and pipes. */
-export function progressLine(progress: BatchProgress): string {
+export function progressLine(progress: BatchProgress, words = LINE_WORDS): string {
   const share = shareText(progress);
   const trouble = troubleText(progress);
-  const workers = workersText(progress.workers);
+  const workers = workersText(progress.workers, words);
   return [
     ...(share === "" ? [] : [share]),
     countsText(progress),
@@ -199,46 +183,49 @@ export interface RunFiles {
 }
 
 /** OUT stays resumable however a run ended. */
-function nextStep({ exitCode, stop, left }: BatchSummary): string {
-  const rest = left === undefined || left === 0 ? "the rest" : `the ${plural(left, "line")} left; none is lost`;
+function nextStep({ exitCode, stop, left }: BatchSummary, { unit }: RunWords): string {
+  const rest = left === undefined || left === 0 ? "the rest" : `the ${plural(left, unit)} left; none is lost`;
   const again = `the same command again to do ${rest}.`;
   if (exitCode === 1) return `Correct that, then run ${again}`;
   return stop?.kind === "all_sources_dead" ? `${CORRECT_SOURCES} Run ${again}` : `Run ${again}`;
 }
 
 /** Why it ended before its lines did, what the sources have to do with it, and what to do next; none when it did not. */
-export function stopLines(summary: BatchSummary, resumable: boolean): string[] {
+export function stopLines(summary: BatchSummary, resumable: boolean, words = LINE_WORDS): string[] {
   if (summary.stop === null) return [];
   const reason = printable(summary.stop.reason);
   // A run that was made for once: its sources are nobody's to correct.
   if (!resumable) return [reason];
   const { kind } = summary.stop;
   // What the sources said before that is of no use while nothing may be sent to them.
-  if (summary.limitsAway || kind === "misconfigured") return [`${reason} ${nextStep(summary)}`, ASK_LIMITS];
+  if (summary.limitsAway || kind === "misconfigured") return [`${reason} ${nextStep(summary, words)}`, ASK_LIMITS];
   const told = sourcesInTrouble(summary).some(({ name }) => reason.includes(name));
   const trouble = told ? "" : troubleText(summary);
   const asks = kind === "no_success" || (trouble !== "" && kind !== "all_sources_dead");
   return [
-    `${reason} ${nextStep(summary)}`,
+    `${reason} ${nextStep(summary, words)}`,
     ...(trouble === "" ? [] : [`At the end: ${trouble}.`]),
     ...(asks ? [ASK_SOURCES] : []),
   ];
 }
 
 /** What came out, and where it is. */
-function outcomeLines(summary: BatchSummary, files: RunFiles | undefined, style: Style): string[] {
+function outcomeLines(
+  summary: BatchSummary,
+  files: RunFiles | undefined,
+  style: Style,
+  { unit, allDone }: RunWords,
+): string[] {
   const nothingRun = summary.stop === null && summary.done + summary.failed === 0;
   if (files !== undefined && nothingRun) {
     const { skipped } = summary;
     const inName = files.inPath === "-" ? "standard input" : files.inPath;
-    if (skipped === 0) return [style.yellow(`Nothing to do: no lines in ${inName}.`)];
-    const all = skipped === 1 ? "the only line is" : `all ${formatCount(skipped)} lines are`;
+    if (skipped === 0) return [style.yellow(`Nothing to do: no ${unit}s in ${inName}.`)];
+    const all = skipped === 1 ? `the only ${unit} is` : `all ${formatCount(skipped)} ${unit}s are`;
     return [`${style.green("Nothing left to do")}: ${all} in ${files.outPath}.`];
   }
   const verdict =
-    summary.exitCode === 0
-      ? style.green("All lines are answered")
-      : style.yellow(summary.stop ? "Stopped early" : "Finished");
+    summary.exitCode === 0 ? style.green(allDone) : style.yellow(summary.stop ? "Stopped early" : "Finished");
   const money = moneyText({ ...summary, projectedCost: null });
   return [
     `${verdict}: ${countsText(summary)} in ${formatDuration(summary.elapsedMs)}, ${plural(summary.tokens, "token")}, ${money}.`,
@@ -249,24 +236,22 @@ function outcomeLines(summary: BatchSummary, files: RunFiles | undefined, style:
 /** Of all runs into the same OUT. */
 const sessionText = (id: string): string => `Session: ${id}, for \`polygateway trace\` and \`report --session\``;
 
-function deathLines({ workers = [] }: BatchSummary): string[] {
-  const [died, handedOn] = [sumOf(workers, "deaths"), sumOf(workers, "handedOn")];
-  if (died === 0) return [];
-  const lines = handedOn === 0 ? "" : ` ${plural(handedOn, "line")} in flight then: run again, possibly paid twice.`;
-  return [`Workers died ${plural(died, "time")} in this run.${lines}`];
-}
-
 /** The end of a run in a few lines. Without `files` it can't be resumed, and nothing is said of that. */
-export function summaryLines(summary: BatchSummary, files: RunFiles | undefined, style: Style): string[] {
-  const lines = outcomeLines(summary, files, style);
+export function summaryLines(
+  summary: BatchSummary,
+  files: RunFiles | undefined,
+  style: Style,
+  words = LINE_WORDS,
+): string[] {
+  const lines = outcomeLines(summary, files, style, words);
   if (summary.badLines > 0) lines.push(`${plural(summary.badLines, "broken line")} left out.`);
   const failed = summary.failed + summary.skippedFailed;
-  if (failed > 0) {
-    const holds = failed === 1 ? "1 line holds an error" : `${formatCount(failed)} lines hold errors`;
-    lines.push(`${holds} instead of an answer; try them again with --retry-failed.`);
-  }
-  if (summary.requeues > 0) lines.push(`Lines were put back for a later try ${plural(summary.requeues, "time")}.`);
-  lines.push(...deathLines(summary));
+  if (failed > 0) lines.push(`${words.failed(failed)}; try ${failed === 1 ? "it" : "them"} again with --retry-failed.`);
+  if (summary.requeues > 0)
+    lines.push(
+      `${words.unit === "page" ? "Pages" : "Lines"} were put back for a later try ${plural(summary.requeues, "time")}.`,
+    );
+  lines.push(...deathLines(summary, words));
   if (summary.answersPaidTwice > 0) {
     lines.push(`${plural(summary.answersPaidTwice, "answer")} of an earlier run did not reach the file: paid twice.`);
   }
@@ -278,7 +263,7 @@ export function summaryLines(summary: BatchSummary, files: RunFiles | undefined,
   if (summary.answersNotWritten > 0) {
     lines.push(`${plural(summary.answersNotWritten, "answer")} could not be written: paid again by the next run.`);
   }
-  lines.push(...stopLines(summary, files !== undefined).map(style.yellow));
+  lines.push(...stopLines(summary, files !== undefined, words).map(style.yellow));
   return lines;
 }
 

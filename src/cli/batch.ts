@@ -8,6 +8,7 @@ import { progressBlock, progressLine, type RunFiles, stopLines, summaryJson, sum
 import type { CommandContext } from "./context.js";
 import { CliError } from "./failure.js";
 import { type LiveView, startLiveView } from "./live-view.js";
+import { LINE_WORDS, type RunWords } from "./run-words.js";
 import { styleOf, type Terminal } from "./terminal.js";
 
 /** What both commands that run a file line by line are told. */
@@ -80,7 +81,12 @@ export interface BatchScreen {
 }
 
 /** Notes can be said at any time; a run that is refused before it begins shows no progress. */
-export function batchScreen(terminal: Terminal, runtime: Pick<Runtime, "setTimer">, quiet: boolean): BatchScreen {
+export function batchScreen(
+  terminal: Terminal,
+  runtime: Pick<Runtime, "setTimer">,
+  quiet: boolean,
+  words = LINE_WORDS,
+): BatchScreen {
   const style = styleOf(terminal.stderr, terminal.env);
   let view: LiveView | undefined;
   let latest: BatchProgress;
@@ -89,8 +95,8 @@ export function batchScreen(terminal: Terminal, runtime: Pick<Runtime, "setTimer
       stream: terminal.stderr,
       env: terminal.env,
       runtime,
-      block: (width) => progressBlock(latest, style, width),
-      line: () => progressLine(latest),
+      block: (width) => progressBlock(latest, style, width, words),
+      line: () => progressLine(latest, words),
     });
   return {
     note(text) {
@@ -134,20 +140,36 @@ async function batch(inPath: string, flags: BatchFlags, terminal: Terminal): Pro
   return runLines(inPath, flags, terminal, (note) => openCaller({ ...flags, outPath: flags.out, terminal, note }));
 }
 
+type OpenCaller = (note: (text: string) => void) => BatchCaller | Promise<BatchCaller>;
+
 /** Runs a file with its progress, its summary and its end by Ctrl-C. Answers the exit code. */
 export async function runLines(
   inPath: string,
   flags: RunFlags,
   terminal: Terminal,
-  openCaller: (note: (text: string) => void) => BatchCaller,
+  openCaller: OpenCaller,
 ): Promise<number> {
+  const summary = await runShown(inPath, flags, terminal, openCaller, LINE_WORDS);
+  if (flags.json) terminal.stdout.write(`${summaryJson(summary)}\n`);
+  else if (!flags.quiet) printSummary(summary, { inPath, outPath: flags.out }, terminal);
+  else for (const line of stopLines(summary, true)) terminal.stderr.write(`${line}\n`);
+  return summary.exitCode;
+}
+
+/** Runs a file with its progress and its end by Ctrl-C; what came of it is the caller's to tell. */
+export async function runShown(
+  inPath: string,
+  flags: RunFlags,
+  terminal: Terminal,
+  openCaller: OpenCaller,
+  words: RunWords,
+): Promise<BatchSummary> {
   const { runBatch } = await import("../batch/engine.js");
-  const screen = batchScreen(terminal, createSystemRuntime(), flags.quiet === true);
-  const caller = openCaller(screen.note);
+  const screen = batchScreen(terminal, createSystemRuntime(), flags.quiet === true, words);
+  const caller = await openCaller(screen.note);
   const stop = listenForStop(terminal, caller.batchOptions.client, screen.note);
-  let summary: BatchSummary;
   try {
-    summary = await runBatch({
+    return await runBatch({
       ...engineOptions(flags),
       ...caller.batchOptions,
       inPath,
@@ -163,10 +185,6 @@ export async function runLines(
     stop.stopListening();
     await caller.close();
   }
-  if (flags.json) terminal.stdout.write(`${summaryJson(summary)}\n`);
-  else if (!flags.quiet) printSummary(summary, { inPath, outPath: flags.out }, terminal);
-  else for (const line of stopLines(summary, true)) terminal.stderr.write(`${line}\n`);
-  return summary.exitCode;
 }
 
 function printSummary(summary: BatchSummary, files: RunFiles, terminal: Terminal): void {
@@ -174,17 +192,21 @@ function printSummary(summary: BatchSummary, files: RunFiles, terminal: Terminal
   terminal.stdout.write(`${summaryLines(summary, files, style).join("\n")}\n`);
 }
 
-type OutOption = readonly [flags: string, text: string, parse: typeof parsePath];
-
-const OUT_FILE: OutOption = ["-o, --out <file>", "where results go; the same file again resumes", parsePath];
+const OUT_FILE = ["-o, --out <file>", "where results go; the same file again resumes", parsePath] as const;
 
 /** The options of all commands that run a file line by line. */
-export function withRunOptions(command: Command, out: OutOption = OUT_FILE): Command {
-  return command
-    .requiredOption(...out)
+export function withRunOptions(command: Command): Command {
+  command
+    .requiredOption(...OUT_FILE)
     .option("--ordered", "write results in the order of the input")
     .option("--skip-bad-lines", "leave out lines that can't be read instead of refusing to start")
-    .option("--retry-failed", "try the lines again that failed in an earlier run")
+    .option("--retry-failed", "try the lines again that failed in an earlier run");
+  return withCommonRunOptions(command);
+}
+
+/** What holds whatever is run. */
+export function withCommonRunOptions(command: Command): Command {
+  return command
     .option(
       "--give-up-after <time>",
       "end when nothing succeeded for this long: 90s, 15m, 2h (default 15m)",
