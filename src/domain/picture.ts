@@ -111,19 +111,42 @@ const TIFF_HEIGHT = 257;
 const TIFF_SHORT = 3;
 const TIFF_LONG = 4;
 
-/** The first image of the file (TIFF 6.0, section 2). */
-function tiffSize(bytes: Buffer): PictureSize | null {
+/** More is no document, but a chain that was made to be long. */
+const MAX_FRAMES = 10_000;
+const TIFF_ENTRY_BYTES = 12;
+
+function tiffNumbers(bytes: Buffer) {
   const isLittle = bytes[0] === 0x49;
   const u16 = (at: number): number => (isLittle ? bytes.readUInt16LE(at) : bytes.readUInt16BE(at));
   const u32 = (at: number): number => (isLittle ? bytes.readUInt32LE(at) : bytes.readUInt32BE(at));
+  return { u16, u32 };
+}
+
+/** Images of a TIFF, each a page; at least 1. */
+export function framesOf(bytes: Buffer): number {
+  if (bytes.length < 8) return 1;
+  const { u16, u32 } = tiffNumbers(bytes);
+  const seen = new Set<number>();
+  let at = u32(4);
+  while (at !== 0 && at + 2 <= bytes.length && !seen.has(at) && seen.size < MAX_FRAMES) {
+    seen.add(at);
+    const next = at + 2 + u16(at) * TIFF_ENTRY_BYTES;
+    at = next + 4 <= bytes.length ? u32(next) : 0;
+  }
+  return Math.max(1, seen.size);
+}
+
+/** The first image of the file (TIFF 6.0, section 2). */
+function tiffSize(bytes: Buffer): PictureSize | null {
   if (bytes.length < 8) return null;
+  const { u16, u32 } = tiffNumbers(bytes);
   const directory = u32(4);
   if (directory + 2 > bytes.length) return null;
   const found = new Map<number, number>();
   const entries = u16(directory);
   for (let index = 0; index < entries; index += 1) {
-    const at = directory + 2 + index * 12;
-    if (at + 12 > bytes.length) break;
+    const at = directory + 2 + index * TIFF_ENTRY_BYTES;
+    if (at + TIFF_ENTRY_BYTES > bytes.length) break;
     const type = u16(at + 2);
     if (type === TIFF_SHORT) found.set(u16(at), u16(at + 8));
     if (type === TIFF_LONG) found.set(u16(at), u32(at + 8));
