@@ -107,7 +107,7 @@ describe("embed", () => {
     bench.workspace.write("in.jsonl", lines.join("\n"));
     const ended = await bench.workspace.run(["embed", "in.jsonl", "-o", "out.jsonl"], embeddingEnv(server.baseUrl));
     expect(ended.code, ended.stderr).toBe(2);
-    expect(ended.stdout).toMatch(/3 texts ended with an error instead of a vector; --retry-failed tries again/);
+    expect(ended.stdout).toMatch(/3 texts have no vector; try them again with --retry-failed/);
     const failed = inOrder().filter(({ error }) => error !== undefined);
     expect(failed.map(({ id, index, embedding }) => [id, index, embedding])).toEqual([
       ["t5", 4, null],

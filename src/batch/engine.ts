@@ -59,6 +59,7 @@ async function runLocked(places: Places, options: BatchOptions): Promise<BatchSu
       prefixSha256: input.scan?.prefixSha256,
       ties,
       retryFailed: options.retryFailed ?? false,
+      isDue: options.isDue ?? (() => true),
       form: formOf(options),
       newBatchId: () => runtime.uuid(),
       startedAt: new Date(runtime.wallNow()).toISOString(),
@@ -85,6 +86,7 @@ function lineRule(options: BatchOptions, onNote: (text: string) => void): LineRu
     kind: client.kind,
     models: client.models,
     strictModel,
+    isDue: options.isDue,
     onIgnoredModel(model) {
       if (noted) return;
       noted = true;
@@ -104,7 +106,7 @@ async function runPrepared(
   out: PreparedOut,
 ): Promise<BatchSummary> {
   const { client, runtime, onProgress } = options;
-  const linesToDo = input.scan === undefined ? undefined : Math.max(0, input.scan.lines - out.done.size);
+  const linesToDo = input.scan === undefined ? undefined : Math.max(0, input.scan.lines - out.finished);
   const { batchId } = out;
   await options.onReady?.({
     batchId,
@@ -115,7 +117,7 @@ async function runPrepared(
   const paidTwice = await countPaidTwice(options, out);
   const tally = createTally({
     batchId,
-    skipped: out.done.size,
+    skipped: out.finished,
     skippedFailed: out.failed,
     startedMs: runtime.now(),
   });
@@ -193,11 +195,11 @@ function syncTrouble(error: unknown): string {
   return `The output can't be written safely: ${error instanceof Error ? error.message : String(error)}.`;
 }
 
-async function countPaidTwice({ earlierAttempts }: BatchOptions, { batchId, done }: PreparedOut) {
+async function countPaidTwice({ earlierAttempts, isDue }: BatchOptions, { batchId, done }: PreparedOut) {
   const count = { answersPaidTwice: 0, possiblyPaidTwice: 0 };
   if (earlierAttempts === undefined) return count;
   for await (const { lineId, outcome } of earlierAttempts(batchId)) {
-    if (done.has(lineId)) continue;
+    if (done.has(lineId) || isDue?.(lineId) === false) continue;
     if (outcome === "success") count.answersPaidTwice++;
     else count.possiblyPaidTwice++;
   }

@@ -16,6 +16,8 @@ export interface LineRule {
   readonly models: readonly string[];
   /** A line with another model is broken; else its model is left out. */
   readonly strictModel: boolean;
+  /** false: the line with this id is none of this run's. Default: all are. */
+  readonly isDue?: ((lineId: string) => boolean) | undefined;
   /** Called for each model that is left out. */
   readonly onIgnoredModel: (model: string) => void;
 }
@@ -71,6 +73,7 @@ export function createFeed(reader: LineReader, options: FeedOptions): Feed {
 
   function admit(raw: RawLine): FeedLine | undefined {
     const line = readLine(raw, options);
+    if (options.isDue?.(line.id) === false) return undefined;
     if (line.kind === "broken" && options.skipBadLines) {
       if (options.isStream) badLines++;
       return undefined;

@@ -20,7 +20,7 @@ export interface LoopOptions {
   readonly client: BatchClient;
   readonly runtime: Runtime;
   readonly feed: Feed;
-  readonly form: Pick<BatchForm, "success" | "failure">;
+  readonly form: Pick<BatchForm, "success" | "failure" | "unit">;
   readonly sink: ResultSink;
   /** The sink holds lines back for their order: a line's slot is free before it is written. */
   readonly ordered: boolean;
@@ -62,6 +62,7 @@ interface LineRun {
 
 export function createLoop(options: LoopOptions): BatchLoop {
   const { client, runtime, feed, form, sink, tally, concurrency } = options;
+  const { unit = "line" } = form;
   const waiting = createWaitingLines<LineRun>();
   const evidence = createEvidence();
   const scope = createScopeView(client);
@@ -228,7 +229,7 @@ export function createLoop(options: LoopOptions): BatchLoop {
   /** While calls still wait for a permit, only the scope knows what is wrong. */
   async function giveUp(): Promise<void> {
     const trouble = (await scope.trouble()) || lastTrouble;
-    stop("no_success", `No line succeeded for ${formatLength(options.giveUpAfterMs)}.${lastReason(trouble)}`);
+    stop("no_success", `No ${unit} succeeded for ${formatLength(options.giveUpAfterMs)}.${lastReason(trouble)}`);
   }
 
   /** What is left waits for dead sources only, while other sources live: no later success will tell. */
@@ -272,7 +273,7 @@ export function createLoop(options: LoopOptions): BatchLoop {
       for (;;) {
         fill();
         if (onlyDeadLeft())
-          stop("all_sources_dead", `The lines left have dead sources only.${lastReason(lastTrouble)}`);
+          stop("all_sources_dead", `The ${unit}s left have dead sources only.${lastReason(lastTrouble)}`);
         if (inFlight === 0 && (stopped !== null || (lines.exhausted && waiting.size === 0))) break;
         armDueTimer();
         await bell.rung();
