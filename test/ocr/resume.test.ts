@@ -30,7 +30,10 @@ async function setUp(options: Parameters<typeof startPaddleServer>[0] = {}, more
     file: (name: string, bytes: Buffer | string) => writeFileSync(join(cwd, name), bytes),
     ocr: (args: readonly string[], folder = cwd): Promise<Finished> =>
       startCli(["ocr", ...args, "--db", join(cwd, "t.db")], { folder, env }).finished,
-    idsIn: (folder: string) => linesOf(join(cwd, folder, "ocr.jsonl")).map(({ custom_id: id }) => id),
+    idsIn: (folder: string) =>
+      linesOf(join(cwd, folder, "ocr.jsonl"))
+        .map(({ custom_id: id }) => id)
+        .toSorted(),
   };
 }
 
@@ -68,7 +71,7 @@ describe("a folder of results", () => {
     file("b.png", pngOf(100, 50));
     const ended = await ocr(["a.pdf", "b.png", "-o", "out", "--retry-failed"]);
     expect(ended.code, ended.stderr).toBe(0);
-    expect(idsIn("out").toSorted()).toEqual(["a.pdf#1", "a.pdf#2", "b.png#1"]);
+    expect(idsIn("out")).toEqual(["a.pdf#1", "a.pdf#2", "b.png#1"]);
   });
 
   test("takes more files, and runs over some of them count those alone", async () => {
@@ -113,6 +116,22 @@ describe("a folder of results", () => {
   });
 });
 
+test("of two runs at once in a folder the second is refused, and changes nothing", async () => {
+  const { server, cwd, path, file, env, ocr, idsIn } = await setUp({ latencyMs: 300 });
+  file("a.pdf", pdfOf(6, [100, 100]));
+  file("b.png", pngOf(10, 10));
+  const first = startCli(["ocr", "a.pdf", "-o", "out", "--concurrency", "1"], { folder: cwd, env });
+  await eventually(async () => expect(server.ledger().length).toBeGreaterThan(0), 20_000);
+  const pages = readFileSync(path("out", "pages.jsonl"), "utf8");
+  const second = await ocr(["b.png", "-o", "out"]);
+  expect(second.code).toBe(1);
+  expect(second.stderr).toContain("ocr.jsonl.lock");
+  expect(readFileSync(path("out", "pages.jsonl"), "utf8")).toBe(pages);
+  expect((await first.finished).code).toBe(0);
+  expect((await ocr(["b.png", "-o", "out"])).code).toBe(0);
+  expect(idsIn("out")).toHaveLength(7);
+}, 30_000);
+
 describe("files that can't be read", () => {
   test("are named at the beginning and the end, the others are read; once mended they are read too", async () => {
     const { server, file, ocr, idsIn } = await setUp();
@@ -128,7 +147,7 @@ describe("files that can't be read", () => {
     file("gone.png", pngOf(10, 10));
     const again = await ocr(["bad.pdf", "a.png", "gone.png", "-o", "out"]);
     expect(again.code, again.stderr).toBe(0);
-    expect(idsIn("out").toSorted()).toEqual(["a.png#1", "bad.pdf#1", "bad.pdf#2", "gone.png#1"]);
+    expect(idsIn("out")).toEqual(["a.png#1", "bad.pdf#1", "bad.pdf#2", "gone.png#1"]);
     expect(server.ledger()).toHaveLength(4);
   });
 
