@@ -174,6 +174,37 @@ describe("embed", () => {
     expect(bench.provider.stats().arrived).toBe(0);
   });
 
+  it("knows standard input again by all that it had read, lines with ids of their own apart", async () => {
+    const texts = numbered(30);
+    const text = texts.join("\n");
+    expect((await embed(["-"], {}, text)).code).toBe(0);
+    const before = out();
+    const changed = [...texts.slice(0, 10), "a new one", ...texts.slice(10)].join("\n");
+    for (const input of [changed, texts.slice(0, 20).join("\n")]) {
+      const other = await embed(["-"], {}, input);
+      expect(other.code, other.stderr).toBe(1);
+      expect(summaryOf(other)).toMatchObject({
+        done: 0,
+        stop: { kind: "input_changed", reason: expect.stringMatching(/its first 30 lines differ/) },
+      });
+      expect(out()).toEqual(before);
+    }
+    const grown = await embed(["-"], {}, `${text}\none more`);
+    expect(summaryOf(grown)).toMatchObject({ done: 1, skipped: 30, exitCode: 0 });
+    expect(summaryOf(await embed(["-"], {}, `${text}\none more`))).toMatchObject({ done: 0, exitCode: 0 });
+    const lines = ["c", "a", "b"].map((id) => JSON.stringify({ id, text: id }));
+    const jsonl = async (input: readonly string[]) =>
+      summaryOf(
+        await bench.workspace.run(
+          ["embed", "-", "--jsonl", "-o", "ids.jsonl", "--json"],
+          embeddingEnv(bench.provider.baseUrl),
+          input.join("\n"),
+        ),
+      );
+    expect(await jsonl(lines)).toMatchObject({ done: 3 });
+    expect(await jsonl([lines[0]!, lines[2]!, lines[1]!])).toMatchObject({ done: 0, exitCode: 0 });
+  });
+
   it("leaves an output alone that was begun with other options or by another command", async () => {
     bench.workspace.write("in.jsonl", '{"id":"a","text":"x"}\n');
     expect((await embed(["in.jsonl", "--base64"])).code).toBe(0);

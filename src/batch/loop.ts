@@ -7,6 +7,7 @@ import type { BatchForm } from "./form.js";
 import type { LineAnswer } from "./kinds/kinds.js";
 import { createLineBuffer } from "./line-buffer.js";
 import type { BatchLine } from "./lines.js";
+import { InputChangedError } from "./numbered-lines.js";
 import type { ResultSink } from "./output.js";
 import type { LiveCounts, Tally } from "./progress.js";
 import { judgeFailure, type LineVerdict, MIN_WAIT_MS } from "./requeue.js";
@@ -67,9 +68,10 @@ export function createLoop(options: LoopOptions): BatchLoop {
   const evidence = createEvidence();
   const scope = createScopeView(client);
   const bell = createBell();
-  const lines = createLineBuffer(feed, bell.ring, (error) =>
-    stop("input_failed", `The input can't be read any further: ${describe(error)}.`),
-  );
+  const lines = createLineBuffer(feed, bell.ring, (error) => {
+    if (error instanceof InputChangedError) stop("input_changed", `${error.message}.`);
+    else stop("input_failed", `The input can't be read any further: ${describe(error)}.`);
+  });
   const controllers = new Set<AbortController>();
   /** Lines that the ordered sink still holds back. */
   const writes = new Set<Promise<void>>();

@@ -15,6 +15,8 @@ export interface PreparedOut {
   readonly finished: number;
   /** Failure lines among those. */
   readonly failed: number;
+  /** As they stand in the file; a device has none. */
+  readonly ties: Ties | undefined;
 }
 
 export interface PrepareOptions {
@@ -38,7 +40,7 @@ export interface PrepareOptions {
 export async function prepareOut(places: Places, options: PrepareOptions): Promise<PreparedOut> {
   if (places.outIsDevice) {
     options.onNote(`${places.outPath} is a device: a run that is stopped can't go on from it.`);
-    return { batchId: options.newBatchId(), done: createIdSet(), finished: 0, failed: 0 };
+    return { batchId: options.newBatchId(), done: createIdSet(), finished: 0, failed: 0, ties: undefined };
   }
   try {
     const relation = compare(places, options);
@@ -59,13 +61,13 @@ export async function prepareOut(places: Places, options: PrepareOptions): Promi
       ...(writtenBy === BATCH_COMMAND ? {} : { writtenBy }),
       ...(models === undefined ? {} : { models }),
     };
+    const isNew = kept === undefined || relation === "grown" || gainsFirstLine(kept.input, options.input);
+    const written = isNew ? { ...ties, input: options.input } : ties;
     const loaded = hasLines ? await loadOut(places.outPath, options) : { done: createIdSet(), finished: 0, failed: 0 };
-    if (kept === undefined || relation === "grown" || gainsFirstLine(kept.input, options.input)) {
-      await writeTies(places.tiesPath, { ...ties, input: options.input });
-    }
+    if (isNew) await writeTies(places.tiesPath, written);
     if (relation === "grown" && goOn)
       options.onNote(`${places.inName} has new ${options.form.unit ?? "line"}s since the last run; they are run too.`);
-    return { batchId: ties.batchId, ...loaded };
+    return { batchId: ties.batchId, ...loaded, ties: written };
   } catch (error) {
     throw BatchRefusedError.isInstance(error) ? error : unwritableOutput(places.outPath, error);
   }

@@ -174,7 +174,8 @@ export type StopKind =
   | "misconfigured"
   | "workers_failed"
   | "write_failed"
-  | "input_failed";
+  | "input_failed"
+  | "input_changed";
 
 export interface BatchSummary extends BatchProgress {
   readonly exitCode: BatchExitCode;
