@@ -46,9 +46,10 @@ export function readContentList(
       continue;
     }
     pages += 1;
-    for (const text of textsOf(block)) onText(text);
+    const texts = textsOf(block);
+    for (const text of texts) onText(text);
     const { rawType, type } = blockType(block);
-    page.add({ type, rawType, box: block.bbox, ...contentOf(block, type) });
+    page.add({ type, rawType, box: block.bbox, ...contentOf(block, type, texts) });
   }
   return pages === 0 ? "the content_list names no page" : null;
 }
@@ -60,9 +61,9 @@ function blockType({ type, text_level: level }: Fields): BlockType {
   return { ...read, type: level === 1 ? "title" : "heading" };
 }
 
-function contentOf(block: Fields, type: BlockType["type"]) {
+function contentOf(block: Fields, type: BlockType["type"], texts: readonly string[]) {
   if (type === "formula") return { latex: block.text };
-  const text = textsOf(block).join("\n");
+  const text = texts.join("\n");
   return type === "table" ? { text, html: block.table_body } : { text };
 }
 

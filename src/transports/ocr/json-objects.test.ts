@@ -1,5 +1,10 @@
-import { describe, expect, test } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
+import { MAX_PARSED_BYTES } from "../json-weight.js";
 import { objectsIn } from "./json-objects.js";
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
 
 describe("objects of a list that a model wrote", () => {
   test.each([
@@ -27,5 +32,19 @@ describe("objects of a list that a model wrote", () => {
   test("takes linear time: a million braces, open or closed", () => {
     expect(objectsIn("{".repeat(1_000_000))).toBeNull();
     expect(objectsIn(`[${"{x}".repeat(300_000)}`)).toBeNull();
+  });
+
+  test("stops at the thousandth piece that is no JSON: each costs an error of the parser's", () => {
+    const parse = vi.spyOn(JSON, "parse");
+    expect(objectsIn(`[{"a":1},${"{x}".repeat(1_000)}]`)).toEqual({ objects: [{ a: 1 }], broken: 1_000 });
+    parse.mockClear();
+    expect(objectsIn(`[{"a":1},${"{x}".repeat(300_000)}]`)).toBeNull();
+    expect(parse.mock.calls.length).toBeLessThan(1_100);
+  });
+
+  test("stops at objects that would fill the memory together, however small each of them is", () => {
+    const parse = vi.spyOn(JSON, "parse");
+    expect(objectsIn("{}".repeat(2_000_000))).toBeNull();
+    expect(parse.mock.calls.length).toBeLessThanOrEqual(MAX_PARSED_BYTES / 56 + 2);
   });
 });

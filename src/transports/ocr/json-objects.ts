@@ -1,4 +1,4 @@
-import { parseJson } from "../json-weight.js";
+import { MAX_PARSED_BYTES, parsedBytes, parseJson } from "../json-weight.js";
 import type { Fields } from "../openai/message-fields.js";
 import { isObject } from "./json-answer.js";
 
@@ -8,21 +8,25 @@ export interface FoundObjects {
   readonly broken: number;
 }
 
-const QUOTE = '"';
-const BACKSLASH = "\\";
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const OPENING = 0x7b;
+const CLOSING = 0x7d;
+/** An answer that was cut has one or two; each costs an error of the parser's, with its stack. */
+const MOST_BROKEN = 1_000;
 
 /** Where the object that begins at `from` ends, behind its last brace; -1 = it doesn't. Linear. */
 function endOfObject(text: string, from: number): number {
   let depth = 0;
   let inText = false;
   for (let at = from; at < text.length; at += 1) {
-    const char = text[at];
+    const unit = text.charCodeAt(at);
     if (inText) {
-      if (char === BACKSLASH) at += 1;
-      else if (char === QUOTE) inText = false;
-    } else if (char === QUOTE) inText = true;
-    else if (char === "{") depth += 1;
-    else if (char === "}") {
+      if (unit === BACKSLASH) at += 1;
+      else if (unit === QUOTE) inText = false;
+    } else if (unit === QUOTE) inText = true;
+    else if (unit === OPENING) depth += 1;
+    else if (unit === CLOSING) {
       depth -= 1;
       if (depth === 0) return at + 1;
     }
@@ -40,7 +44,8 @@ function listIn(parsed: unknown): readonly unknown[] | undefined {
 
 /**
  * The objects of a list that a model wrote as JSON, perhaps inside a block of code. What is no JSON as a whole gives those
- * of its objects that are complete. null = it holds none and is no list: this is something else.
+ * of its objects that are complete. null = it holds none and is no list, hardly any that can be read, or so many that they
+ * would fill the memory: this is something else.
  */
 export function objectsIn(text: string): FoundObjects | null {
   const list = listIn(parseJson(withoutFence(text)));
@@ -50,11 +55,16 @@ export function objectsIn(text: string): FoundObjects | null {
   }
   const objects: Fields[] = [];
   let broken = 0;
+  let heapBytes = 0;
   for (let at = text.indexOf("{"); at !== -1; ) {
     const end = endOfObject(text, at);
-    const parsed = end === -1 ? undefined : parseJson(text.slice(at, end));
-    if (isObject(parsed)) objects.push(parsed);
-    else broken += 1;
+    const piece = end === -1 ? "" : text.slice(at, end);
+    const parsed = parseJson(piece);
+    if (isObject(parsed)) {
+      objects.push(parsed);
+      heapBytes += parsedBytes(piece);
+    } else broken += 1;
+    if (broken > MOST_BROKEN || heapBytes > MAX_PARSED_BYTES) return null;
     at = end === -1 ? -1 : text.indexOf("{", end);
   }
   return objects.length === 0 ? null : { objects, broken };

@@ -6,7 +6,9 @@ export const MAX_LAYOUT_HEAP_BYTES = 512 * 1_024 * 1_024;
 const BYTE_ORDER_MARK = 0xfeff;
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
-const NOT_FINITE = /-?(?:NaN|Infinity)/g;
+const MINUS = 0x2d;
+const CAPITAL_I = 0x49;
+const CAPITAL_N = 0x4e;
 
 /** Where the text that begins behind `from` ends: behind its closing quote, or at the end of everything. */
 function endOfText(json: string, from: number): number {
@@ -18,17 +20,28 @@ function endOfText(json: string, from: number): number {
   return json.length;
 }
 
-/** Python writes numbers that JSON hasn't got; outside of texts they become null. Linear. */
+/** How long a number that JSON hasn't got is here, without its sign; 0 = there is none. */
+function notFiniteLength(json: string, at: number): number {
+  if (json.startsWith("NaN", at)) return "NaN".length;
+  return json.startsWith("Infinity", at) ? "Infinity".length : 0;
+}
+
+/** Python writes numbers that JSON hasn't got; outside of texts they become null. One pass, copied only where one stands. */
 function withoutNotFinite(json: string): string {
   const parts: string[] = [];
-  let from = 0;
-  while (from < json.length) {
-    const quote = json.indexOf('"', from);
-    const textAt = quote === -1 ? json.length : quote;
-    parts.push(json.slice(from, textAt).replace(NOT_FINITE, "null"));
-    from = quote === -1 ? json.length : endOfText(json, textAt + 1);
-    parts.push(json.slice(textAt, from));
+  let copied = 0;
+  for (let at = 0; at < json.length; at += 1) {
+    const unit = json.charCodeAt(at);
+    if (unit === QUOTE) at = endOfText(json, at + 1) - 1;
+    else if (unit === CAPITAL_N || unit === CAPITAL_I) {
+      const length = notFiniteLength(json, at);
+      if (length === 0) continue;
+      parts.push(json.slice(copied, json.charCodeAt(at - 1) === MINUS ? at - 1 : at), "null");
+      at += length - 1;
+      copied = at + 1;
+    }
   }
+  parts.push(json.slice(copied));
   return parts.join("");
 }
 
@@ -44,10 +57,9 @@ export function parseLayoutJson(text: string): unknown {
 }
 
 function parseMended(json: string): unknown {
-  const mended = withoutNotFinite(json);
-  if (mended === json) return undefined;
+  if (!json.includes("NaN") && !json.includes("Infinity")) return undefined;
   try {
-    return JSON.parse(mended);
+    return JSON.parse(withoutNotFinite(json));
   } catch {
     return undefined;
   }

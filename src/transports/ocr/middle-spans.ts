@@ -30,8 +30,10 @@ export function textsOfLines(block: Fields, type: OcrElementType, onText: (text:
   const spans = lines.flat();
   for (const { content } of spans) if (typeof content === "string") onText(content);
   const score = spans.length === 1 ? spans[0]?.score : undefined;
+  const formula = type === "formula" ? formulaOf(spans) : undefined;
+  if (formula !== undefined) return { latex: formula, score };
   const text = lines.map(textOfLine).filter(isText).join("\n");
-  if (type === "formula") return { latex: formulaOf(spans) ?? text, score };
+  if (type === "formula") return { latex: text, score };
   if (type === "table") return { html: firstOf(spans, "html"), latex: firstOf(spans, "latex"), text, score };
   return { text, score };
 }
@@ -46,13 +48,21 @@ function isText(text: string): boolean {
   return text !== "";
 }
 
+/** Joined at the end: to look at the last letter of a text that grows makes the engine copy all of it each time. */
 function textOfLine(spans: readonly Fields[]): string {
-  return spans.map(textOfSpan).filter(isText).reduce(joined, "");
+  const parts: string[] = [];
+  for (const span of spans) {
+    const next = textOfSpan(span);
+    if (next === "") continue;
+    const before = parts.at(-1);
+    if (before !== undefined && needBlank(before, next)) parts.push(" ");
+    parts.push(next);
+  }
+  return parts.join("");
 }
 
-function joined(before: string, next: string): string {
-  const isApart = before === "" || NEEDS_NO_BLANK.test(before.slice(-1)) || NEEDS_NO_BLANK.test(next.slice(0, 1));
-  return isApart ? before + next : `${before} ${next}`;
+function needBlank(before: string, next: string): boolean {
+  return !NEEDS_NO_BLANK.test(before.slice(-1)) && !NEEDS_NO_BLANK.test(next.slice(0, 1));
 }
 
 /** Formulas within a text are marked as such, however the server wrote them. */
