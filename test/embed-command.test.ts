@@ -55,6 +55,10 @@ describe("embed", () => {
     const { rows } = await readRecords(bench.workspace.path("polygateway.db"));
     expect(new Set(rows.map((row) => row.session_id)).size).toBe(1);
     expect(new Set(lines.map(({ call_id }) => call_id))).toEqual(new Set(rows.map((row) => row.call_id)));
+    const second = lines[1]!;
+    const unknown = await bench.run(["trace", second.id]);
+    expect(unknown.stderr).toMatch(/shares its row with others: ask with the call_id/);
+    expect((await bench.run(["trace", second.call_id!])).stdout).toMatch(/embedding .* success/);
   });
 
   it("reads JSONL, plain or gzip, from a file or standard input, and writes base64 and other widths", async () => {
@@ -185,7 +189,7 @@ describe("embed", () => {
       expect(other.code, other.stderr).toBe(1);
       expect(summaryOf(other)).toMatchObject({
         done: 0,
-        stop: { kind: "input_changed", reason: expect.stringMatching(/its first 30 lines differ/) },
+        stop: { kind: "input_changed", reason: expect.stringMatching(/something in its first 30 lines differs/) },
       });
       expect(out()).toEqual(before);
     }
