@@ -27,6 +27,7 @@ export default defineConfig([
     entry: {
       cli: "src/cli/main.ts",
       "batch-worker": "src/cli/batch-worker.ts",
+      "pdf-worker": "src/documents/pdf-worker.js",
       "sqlite-worker": "src/telemetry/sqlite-worker.js",
     },
     dts: false,

@@ -21,7 +21,7 @@ describe("options", () => {
     bench.provider.script(refusal(400, "no such thing"), 3);
     const first = await bench.batch();
     expect(first.code, first.stderr).toBe(2);
-    expect(first.stdout).toContain("3 lines ended with an error instead of an answer; --retry-failed tries again");
+    expect(first.stdout).toContain("3 lines hold errors instead of an answer; try them again with --retry-failed");
     expect(bench.out().filter(({ error }) => error !== null)).toMatchObject(
       Array(3).fill({ response: { status_code: 400, body: expect.stringContaining("no such thing") } }),
     );

@@ -1,4 +1,7 @@
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
 import type { ServerResponse } from "node:http";
+import { type AddressInfo, createServer } from "node:net";
 import { gzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
 import type { Finished } from "./cli-harness.js";
@@ -6,11 +9,21 @@ import { embeddingBody, embeds, inputOf } from "./support/embedding-server.js";
 import { type SeenRequest, sendJson, startRecordingServer } from "./support/recording-server.js";
 import { embeddingEnv, readVectorLines, type VectorLine, vectorsOf } from "./support-batch/embedding-lines.js";
 import { expectExit1, summaryOf, useProviderBench } from "./support-batch/provider-bench.js";
+import { runShell } from "./support-batch/shell.js";
 import { readRecords } from "./support-batch/telemetry.js";
 
 /** `polygateway embed`: a file of texts, one vector each, with everything that a batch promises. */
 
 const numbered = (count: number): string[] => Array.from({ length: count }, (_, at) => `text ${at + 1}`);
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, "close");
+  return port;
+}
 
 describe("embed", () => {
   const bench = useProviderBench();
@@ -94,7 +107,7 @@ describe("embed", () => {
     bench.workspace.write("in.jsonl", lines.join("\n"));
     const ended = await bench.workspace.run(["embed", "in.jsonl", "-o", "out.jsonl"], embeddingEnv(server.baseUrl));
     expect(ended.code, ended.stderr).toBe(2);
-    expect(ended.stdout).toMatch(/3 texts ended with an error instead of a vector; --retry-failed tries again/);
+    expect(ended.stdout).toMatch(/3 texts have no vector; try them again with --retry-failed/);
     const failed = inOrder().filter(({ error }) => error !== undefined);
     expect(failed.map(({ id, index, embedding }) => [id, index, embedding])).toEqual([
       ["t5", 4, null],
@@ -144,20 +157,52 @@ describe("embed", () => {
   it("refuses a file that can't be right, before anything is sent", async () => {
     bench.workspace.write(
       "in.jsonl",
-      '{"id":"a","text":"x"}\n{"id":"b"}\nnot json\n{"id":"a","text":"y"}\n{"text":["z"]}\n{"text":"x","input":"y"}\n{"text":"x","dimensions":3}\n{"text":"x","title":"mine"}\n',
+      '{"id":"a","text":"x"}\n{"id":"b"}\nnot json\n{"id":"a","text":"y"}\n{"text":["z"]}\n{"text":"x","input":"y"}\n{"text":"x","dimensions":3}\n{"text":"x","title":"mine"}\n{"text": oops}\n',
     );
     const env = embeddingEnv(bench.provider.baseUrl);
     const ended = await bench.workspace.run(["embed", "in.jsonl", "-o", "out.jsonl"], env);
     expectExit1(
       ended,
       /line 2: has neither text nor input/,
-      /line 3: not valid JSON/,
+      /line 3: not valid JSON, but plain text; such a file is read without --jsonl/,
+      /line 9: not valid JSON: (?!.*not valid)/,
       /line 4: id "a" was used by an earlier line/,
       /line 5: text must be a text/,
       /line 6: has text and input: only one of them/,
       /line 7: "dimensions" can't be set for one line/,
     );
     expect(bench.provider.stats().arrived).toBe(0);
+  });
+
+  it("knows standard input again by all that it had read, lines with ids of their own apart", async () => {
+    const texts = numbered(30);
+    const text = texts.join("\n");
+    expect((await embed(["-"], {}, text)).code).toBe(0);
+    const before = out();
+    const changed = [...texts.slice(0, 10), "a new one", ...texts.slice(10)].join("\n");
+    for (const input of [changed, texts.slice(0, 20).join("\n")]) {
+      const other = await embed(["-"], {}, input);
+      expect(other.code, other.stderr).toBe(1);
+      expect(summaryOf(other)).toMatchObject({
+        done: 0,
+        stop: { kind: "input_changed", reason: expect.stringMatching(/its first 30 lines differ/) },
+      });
+      expect(out()).toEqual(before);
+    }
+    const grown = await embed(["-"], {}, `${text}\none more`);
+    expect(summaryOf(grown)).toMatchObject({ done: 1, skipped: 30, exitCode: 0 });
+    expect(summaryOf(await embed(["-"], {}, `${text}\none more`))).toMatchObject({ done: 0, exitCode: 0 });
+    const lines = ["c", "a", "b"].map((id) => JSON.stringify({ id, text: id }));
+    const jsonl = async (input: readonly string[]) =>
+      summaryOf(
+        await bench.workspace.run(
+          ["embed", "-", "--jsonl", "-o", "ids.jsonl", "--json"],
+          embeddingEnv(bench.provider.baseUrl),
+          input.join("\n"),
+        ),
+      );
+    expect(await jsonl(lines)).toMatchObject({ done: 3 });
+    expect(await jsonl([lines[0]!, lines[2]!, lines[1]!])).toMatchObject({ done: 0, exitCode: 0 });
   });
 
   it("leaves an output alone that was begun with other options or by another command", async () => {
@@ -241,6 +286,19 @@ describe("embed", () => {
     const [first, , , last] = inOrder();
     expect(first?.error?.message).toMatch(/^the text "t0" is empty/);
     expect(last?.error?.message).toMatch(/the vector of the text "t3" is empty/);
+  });
+
+  it("does what the guide shows when it is pasted", async () => {
+    const guide = readFileSync(new URL("../docs/guide/embeddings.md", import.meta.url), "utf8");
+    const [, block = ""] = /^```sh\n(.*?)^```$/ms.exec(guide) ?? [];
+    const port = await freePort();
+    const pasted = block.replaceAll("npx ", "").replace("mock", `mock --port ${port}`).replace("8787", String(port));
+    expect(pasted).toContain(`http://127.0.0.1:${port}/v1`);
+    bench.workspace.write("README.md", "first text\n\nsecond text\n");
+    // Job control as in a shell that somebody types into: `kill %1` ends all that the job started.
+    const ended = await runShell(`set -m\n${pasted}`, { folder: bench.workspace.folder });
+    expect(ended.stdout, ended.stderr).toMatch(/All texts are embedded: 2 done/);
+    expect(readVectorLines(bench.workspace.path("vectors.jsonl"))).toHaveLength(2);
   });
 
   it("says which scope it needs", async () => {

@@ -1,4 +1,4 @@
-import { createFeed, type LineRule } from "./feed.js";
+import { createFeed, type Feed, type LineRule } from "./feed.js";
 import { type BatchForm, OPENAI_FORM } from "./form.js";
 import { acquireLock, thisProcess } from "./lock.js";
 import { type BatchLoop, createLoop } from "./loop.js";
@@ -10,8 +10,8 @@ import { findPlaces, type Places, unwritableOutput } from "./places.js";
 import { type PreparedOut, prepareOut } from "./prepare-out.js";
 import { createTally, type Tally } from "./progress.js";
 import { reportProgress, type ScopeNow } from "./progress-timer.js";
-import { readTies } from "./ties.js";
-import { type BatchExitCode, type BatchOptions, BatchRefusedError, type BatchSummary } from "./types.js";
+import { readTies, type Ties, writeTies } from "./ties.js";
+import { type BatchExitCode, type BatchOptions, BatchRefusedError, type BatchSummary, type StopKind } from "./types.js";
 
 const DEFAULT_CONCURRENCY = 32;
 const DEFAULT_GIVE_UP_AFTER_MS = 15 * 60_000;
@@ -59,6 +59,7 @@ async function runLocked(places: Places, options: BatchOptions): Promise<BatchSu
       prefixSha256: input.scan?.prefixSha256,
       ties,
       retryFailed: options.retryFailed ?? false,
+      isDue: options.isDue ?? (() => true),
       form: formOf(options),
       newBatchId: () => runtime.uuid(),
       startedAt: new Date(runtime.wallNow()).toISOString(),
@@ -85,6 +86,7 @@ function lineRule(options: BatchOptions, onNote: (text: string) => void): LineRu
     kind: client.kind,
     models: client.models,
     strictModel,
+    isDue: options.isDue,
     onIgnoredModel(model) {
       if (noted) return;
       noted = true;
@@ -104,7 +106,7 @@ async function runPrepared(
   out: PreparedOut,
 ): Promise<BatchSummary> {
   const { client, runtime, onProgress } = options;
-  const linesToDo = input.scan === undefined ? undefined : Math.max(0, input.scan.lines - out.done.size);
+  const linesToDo = input.scan === undefined ? undefined : Math.max(0, input.scan.lines - out.finished);
   const { batchId } = out;
   await options.onReady?.({
     batchId,
@@ -115,11 +117,16 @@ async function runPrepared(
   const paidTwice = await countPaidTwice(options, out);
   const tally = createTally({
     batchId,
-    skipped: out.done.size,
+    skipped: out.finished,
     skippedFailed: out.failed,
     startedMs: runtime.now(),
   });
-  const loop = assembleLoop(await openOut(places), options, rule, input, out, tally, linesToDo);
+  const { done, ties } = out;
+  const earlier = ties?.input.kind === "stream" ? ties.input.numbered : undefined;
+  const { skipBadLines = false } = options;
+  const isStream = input.scan === undefined;
+  const feed = createFeed(input.reader, { ...rule, done, skipBadLines, isStream, earlier });
+  const loop = assembleLoop(await openOut(places), feed, options, input, out, tally, linesToDo);
   const progressNow = (scope: ScopeNow) => ({
     ...tally.report(runtime.now(), loop.counts(), scope),
     ...(client.workers === undefined ? {} : { workers: client.workers() }),
@@ -135,27 +142,34 @@ async function runPrepared(
   unlink();
   reporter.stop();
   await reporter.refresh();
+  await keepSeen(places, ties, feed);
   const progress = progressNow(reporter.scope);
   onProgress?.(progress);
   return summarize({ ...progress, ...paidTwice, stop, answersNotWritten: tally.answersNotWritten });
 }
 
+/** So that the next run on a stream knows whether it is the same. A run that is killed leaves what was kept before. */
+async function keepSeen({ tiesPath }: Places, ties: Ties | undefined, { numbered }: Feed): Promise<void> {
+  if (ties?.input.kind !== "stream" || numbered === undefined) return;
+  // The run has ended as it has: all that is lost is this comparison.
+  await writeTies(tiesPath, { ...ties, input: { ...ties.input, numbered } }).catch(() => {});
+}
+
 function assembleLoop(
   file: AppendFile,
+  feed: Feed,
   options: BatchOptions,
-  rule: LineRule,
   input: OpenInput,
   out: PreparedOut,
   tally: Tally,
   linesToDo: number | undefined,
 ): BatchLoop {
-  const { client, runtime, ordered = false, skipBadLines = false } = options;
+  const { client, runtime, ordered = false } = options;
   const plainSink = createSink(file, runtime, (error) => loop.stop("write_failed", syncTrouble(error)));
-  const isStream = input.scan === undefined;
   const loop = createLoop({
     client,
     runtime,
-    feed: createFeed(input.reader, { ...rule, done: out.done, skipBadLines, isStream }),
+    feed,
     form: formOf(options),
     sink: ordered ? createOrderedSink(plainSink) : plainSink,
     ordered,
@@ -176,8 +190,10 @@ function summarize(end: Omit<BatchSummary, "exitCode">): BatchSummary {
   return { ...end, stop, exitCode: exitCodeOf({ ...end, stop }) };
 }
 
+const COULD_NOT_RUN: ReadonlySet<StopKind> = new Set(["no_sources", "misconfigured", "input_changed"]);
+
 function exitCodeOf({ stop, failed, skippedFailed }: Omit<BatchSummary, "exitCode">): BatchExitCode {
-  if (stop !== null) return stop.kind === "no_sources" || stop.kind === "misconfigured" ? 1 : 3;
+  if (stop !== null) return COULD_NOT_RUN.has(stop.kind) ? 1 : 3;
   return failed + skippedFailed > 0 ? 2 : 0;
 }
 
@@ -193,11 +209,11 @@ function syncTrouble(error: unknown): string {
   return `The output can't be written safely: ${error instanceof Error ? error.message : String(error)}.`;
 }
 
-async function countPaidTwice({ earlierAttempts }: BatchOptions, { batchId, done }: PreparedOut) {
+async function countPaidTwice({ earlierAttempts, isDue }: BatchOptions, { batchId, done }: PreparedOut) {
   const count = { answersPaidTwice: 0, possiblyPaidTwice: 0 };
   if (earlierAttempts === undefined) return count;
   for await (const { lineId, outcome } of earlierAttempts(batchId)) {
-    if (done.has(lineId)) continue;
+    if (done.has(lineId) || isDue?.(lineId) === false) continue;
     if (outcome === "success") count.answersPaidTwice++;
     else count.possiblyPaidTwice++;
   }

@@ -3,6 +3,7 @@ import type { BatchForm } from "./form.js";
 import type { LineReader } from "./input.js";
 import { type LineKind, modelOf, withoutModel } from "./kinds/kinds.js";
 import type { BatchLine, BrokenLine, RawLine } from "./lines.js";
+import { createLineDigest, type NumberedLines } from "./numbered-lines.js";
 
 export type FeedLine = BatchLine | BrokenLine;
 
@@ -16,6 +17,8 @@ export interface LineRule {
   readonly models: readonly string[];
   /** A line with another model is broken; else its model is left out. */
   readonly strictModel: boolean;
+  /** false: the line with this id is none of this run's. Default: all are. */
+  readonly isDue?: ((lineId: string) => boolean) | undefined;
   /** Called for each model that is left out. */
   readonly onIgnoredModel: (model: string) => void;
 }
@@ -49,6 +52,8 @@ export interface Feed {
   close(): void;
   /** Broken lines of a stream left out so far. */
   readonly badLines: number;
+  /** Of a stream: what a later run has to find in it. */
+  readonly numbered?: NumberedLines | undefined;
 }
 
 export interface FeedOptions extends LineRule {
@@ -56,11 +61,14 @@ export interface FeedOptions extends LineRule {
   readonly skipBadLines: boolean;
   /** No first pass has looked for duplicate ids and counted the broken lines: do it here. */
   readonly isStream: boolean;
+  /** What an earlier run had read of the stream. */
+  readonly earlier?: NumberedLines | undefined;
 }
 
 export function createFeed(reader: LineReader, options: FeedOptions): Feed {
   const { done } = options;
   const seen = options.isStream ? createIdSet() : undefined;
+  const digest = options.isStream ? createLineDigest(options.earlier) : undefined;
   let badLines = 0;
 
   function duplicate(line: FeedLine): BrokenLine {
@@ -71,6 +79,8 @@ export function createFeed(reader: LineReader, options: FeedOptions): Feed {
 
   function admit(raw: RawLine): FeedLine | undefined {
     const line = readLine(raw, options);
+    digest?.add(raw, line.id === `line-${raw.number}`);
+    if (options.isDue?.(line.id) === false) return undefined;
     if (line.kind === "broken" && options.skipBadLines) {
       if (options.isStream) badLines++;
       return undefined;
@@ -82,11 +92,15 @@ export function createFeed(reader: LineReader, options: FeedOptions): Feed {
   return {
     async next() {
       const lines = await reader.next();
+      if (lines === null) digest?.end();
       return lines === null ? null : lines.map(admit).filter((line) => line !== undefined);
     },
     close: () => reader.close(),
     get badLines() {
       return badLines;
+    },
+    get numbered() {
+      return digest?.seen;
     },
   };
 }

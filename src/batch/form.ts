@@ -8,6 +8,8 @@ import { failureLine, type LineFailure, successLine } from "./result-line.js";
 export interface BatchForm {
   /** The command that writes it, with the options that change what it writes: one OUT is of one form. */
   readonly writtenBy: string;
+  /** What people call a line of IN. Default: line. */
+  readonly unit?: "line" | "page";
   /** Models whose answers belong together, so that OUT may hold those of no others; absent = any may. */
   readonly models?: readonly string[];
   /** Never throws. */

@@ -52,6 +52,11 @@ export function brokenLine({ number }: RawLine, problem: string, id = `line-${nu
   return { kind: "broken", number, id, problem };
 }
 
+export const PLAIN_TEXT = "not valid JSON, but plain text";
+
+/** V8's words end in what was said already. */
+const whyInvalid = (error: unknown): string => (error as Error).message.replace(/ is not valid JSON$/, "");
+
 /** The object that a line of JSONL is, with its id: its own, or one by its number. */
 export function readObject(
   raw: RawLine,
@@ -61,7 +66,7 @@ export function readObject(
   try {
     value = JSON.parse(raw.text);
   } catch (error) {
-    return brokenLine(raw, `not valid JSON: ${(error as Error).message}`);
+    return brokenLine(raw, raw.text.startsWith("{") ? `not valid JSON: ${whyInvalid(error)}` : PLAIN_TEXT);
   }
   if (!isFields(value)) return brokenLine(raw, "not a JSON object");
   const id = readId(value) ?? `line-${raw.number}`;

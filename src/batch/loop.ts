@@ -7,6 +7,7 @@ import type { BatchForm } from "./form.js";
 import type { LineAnswer } from "./kinds/kinds.js";
 import { createLineBuffer } from "./line-buffer.js";
 import type { BatchLine } from "./lines.js";
+import { InputChangedError } from "./numbered-lines.js";
 import type { ResultSink } from "./output.js";
 import type { LiveCounts, Tally } from "./progress.js";
 import { judgeFailure, type LineVerdict, MIN_WAIT_MS } from "./requeue.js";
@@ -20,7 +21,7 @@ export interface LoopOptions {
   readonly client: BatchClient;
   readonly runtime: Runtime;
   readonly feed: Feed;
-  readonly form: Pick<BatchForm, "success" | "failure">;
+  readonly form: Pick<BatchForm, "success" | "failure" | "unit">;
   readonly sink: ResultSink;
   /** The sink holds lines back for their order: a line's slot is free before it is written. */
   readonly ordered: boolean;
@@ -62,13 +63,15 @@ interface LineRun {
 
 export function createLoop(options: LoopOptions): BatchLoop {
   const { client, runtime, feed, form, sink, tally, concurrency } = options;
+  const { unit = "line" } = form;
   const waiting = createWaitingLines<LineRun>();
   const evidence = createEvidence();
   const scope = createScopeView(client);
   const bell = createBell();
-  const lines = createLineBuffer(feed, bell.ring, (error) =>
-    stop("input_failed", `The input can't be read any further: ${describe(error)}.`),
-  );
+  const lines = createLineBuffer(feed, bell.ring, (error) => {
+    if (error instanceof InputChangedError) stop("input_changed", `${error.message}.`);
+    else stop("input_failed", `The input can't be read any further: ${describe(error)}.`);
+  });
   const controllers = new Set<AbortController>();
   /** Lines that the ordered sink still holds back. */
   const writes = new Set<Promise<void>>();
@@ -228,7 +231,7 @@ export function createLoop(options: LoopOptions): BatchLoop {
   /** While calls still wait for a permit, only the scope knows what is wrong. */
   async function giveUp(): Promise<void> {
     const trouble = (await scope.trouble()) || lastTrouble;
-    stop("no_success", `No line succeeded for ${formatLength(options.giveUpAfterMs)}.${lastReason(trouble)}`);
+    stop("no_success", `No ${unit} succeeded for ${formatLength(options.giveUpAfterMs)}.${lastReason(trouble)}`);
   }
 
   /** What is left waits for dead sources only, while other sources live: no later success will tell. */
@@ -272,7 +275,7 @@ export function createLoop(options: LoopOptions): BatchLoop {
       for (;;) {
         fill();
         if (onlyDeadLeft())
-          stop("all_sources_dead", `The lines left have dead sources only.${lastReason(lastTrouble)}`);
+          stop("all_sources_dead", `The ${unit}s left have dead sources only.${lastReason(lastTrouble)}`);
         if (inFlight === 0 && (stopped !== null || (lines.exhausted && waiting.size === 0))) break;
         armDueTimer();
         await bell.rung();

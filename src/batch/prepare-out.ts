@@ -11,8 +11,12 @@ export interface PreparedOut {
   readonly batchId: string;
   /** Ids that have their line in OUT. */
   readonly done: IdSet;
-  /** Failure lines among them. */
+  /** How many of them are lines of this run. */
+  readonly finished: number;
+  /** Failure lines among those. */
   readonly failed: number;
+  /** As they stand in the file; a device has none. */
+  readonly ties: Ties | undefined;
 }
 
 export interface PrepareOptions {
@@ -21,7 +25,9 @@ export interface PrepareOptions {
   /** What `readTies` gave before IN was read. */
   readonly ties: Ties | undefined;
   readonly retryFailed: boolean;
-  readonly form: Pick<BatchForm, "entry" | "writtenBy" | "models">;
+  /** The lines of this run. */
+  readonly isDue: (lineId: string) => boolean;
+  readonly form: Pick<BatchForm, "entry" | "writtenBy" | "models" | "unit">;
   readonly newBatchId: () => string;
   readonly startedAt: string;
   readonly onNote: (text: string) => void;
@@ -34,7 +40,7 @@ export interface PrepareOptions {
 export async function prepareOut(places: Places, options: PrepareOptions): Promise<PreparedOut> {
   if (places.outIsDevice) {
     options.onNote(`${places.outPath} is a device: a run that is stopped can't go on from it.`);
-    return { batchId: options.newBatchId(), done: createIdSet(), failed: 0 };
+    return { batchId: options.newBatchId(), done: createIdSet(), finished: 0, failed: 0, ties: undefined };
   }
   try {
     const relation = compare(places, options);
@@ -55,13 +61,13 @@ export async function prepareOut(places: Places, options: PrepareOptions): Promi
       ...(writtenBy === BATCH_COMMAND ? {} : { writtenBy }),
       ...(models === undefined ? {} : { models }),
     };
-    const loaded = hasLines ? await loadOut(places.outPath, options) : { done: createIdSet(), failed: 0 };
-    if (kept === undefined || relation === "grown" || gainsFirstLine(kept.input, options.input)) {
-      await writeTies(places.tiesPath, { ...ties, input: options.input });
-    }
+    const isNew = kept === undefined || relation === "grown" || gainsFirstLine(kept.input, options.input);
+    const written = isNew ? { ...ties, input: options.input } : ties;
+    const loaded = hasLines ? await loadOut(places.outPath, options) : { done: createIdSet(), finished: 0, failed: 0 };
+    if (isNew) await writeTies(places.tiesPath, written);
     if (relation === "grown" && goOn)
-      options.onNote(`${places.inName} has new lines since the last run; they are run too.`);
-    return { batchId: ties.batchId, ...loaded };
+      options.onNote(`${places.inName} has new ${options.form.unit ?? "line"}s since the last run; they are run too.`);
+    return { batchId: ties.batchId, ...loaded, ties: written };
   } catch (error) {
     throw BatchRefusedError.isInstance(error) ? error : unwritableOutput(places.outPath, error);
   }
@@ -114,10 +120,10 @@ function foreignOutput(places: Places, ties: Ties | undefined): BatchRefusedErro
   );
 }
 
-async function loadOut(path: string, options: PrepareOptions): Promise<{ done: IdSet; failed: number }> {
+async function loadOut(path: string, options: PrepareOptions): Promise<Omit<PreparedOut, "batchId">> {
   const torn = await cutTornLine(path);
   if (torn > 0) options.onNote(`A line that was only half written (${countOf(torn, "byte")}) was cut from ${path}.`);
-  const loaded = await countOut(path, options.form.entry);
+  const loaded = await countOut(path, options);
   const retried = options.retryFailed ? loaded.failed : 0;
   if (loaded.damaged > 0) {
     options.onNote(`${loaded.damaged} damaged or repeated lines were taken out of ${path}.`);
@@ -127,21 +133,28 @@ async function loadOut(path: string, options: PrepareOptions): Promise<{ done: I
   await filterOut(
     path,
     options.form.entry,
-    (entry) => entry !== undefined && seen.add(entry.lineId) && !(options.retryFailed && entry.failed),
+    (entry) =>
+      entry !== undefined &&
+      seen.add(entry.lineId) &&
+      !(options.retryFailed && entry.failed && options.isDue(entry.lineId)),
   );
-  return countOut(path, options.form.entry);
+  return countOut(path, options);
 }
 
 async function countOut(
   path: string,
-  entryOf: BatchForm["entry"],
-): Promise<{ done: IdSet; failed: number; damaged: number }> {
+  { form, isDue }: Pick<PrepareOptions, "form" | "isDue">,
+): Promise<Omit<PreparedOut, "batchId"> & { readonly damaged: number }> {
   const done = createIdSet();
+  let finished = 0;
   let failed = 0;
   let damaged = 0;
-  for await (const entry of readOut(path, entryOf)) {
+  for await (const entry of readOut(path, form.entry)) {
     if (entry === undefined || !done.add(entry.lineId)) damaged++;
-    else if (entry.failed) failed++;
+    else if (isDue(entry.lineId)) {
+      finished++;
+      if (entry.failed) failed++;
+    }
   }
-  return { done, failed, damaged };
+  return { done, finished, failed, damaged };
 }

@@ -6,7 +6,7 @@ import { readFileLines } from "./input.js";
 import { BatchRefusedError } from "./types.js";
 
 export interface ScanResult {
-  /** Lines that can be sent. */
+  /** Lines of this run that can be sent. */
   readonly lines: number;
   readonly badLines: number;
   readonly bytes: number;
@@ -34,6 +34,7 @@ export async function scanInput(path: string, options: ScanOptions): Promise<Sca
   let refused = 0;
   let duplicates = 0;
   let badLines = 0;
+  let others = 0;
   const refuse = (number: number, problem: string): void => {
     if (refused++ < SHOWN_PROBLEMS) problems.push(`  line ${number}: ${problem}`);
   };
@@ -42,20 +43,22 @@ export async function scanInput(path: string, options: ScanOptions): Promise<Sca
       if (options.stopRequested()) throw stoppedEarly();
       for (const raw of raws) {
         const line = readLine(raw, options);
+        const isDue = options.isDue?.(line.id) !== false;
         if (line.kind === "broken") {
+          if (!isDue) continue;
           badLines++;
           if (!options.skipBadLines) refuse(line.number, line.problem);
         } else if (!ids.add(line.id)) {
           duplicates++;
           refuse(line.number, `id ${JSON.stringify(line.id)} was used by an earlier line`);
-        }
+        } else if (!isDue) others++;
       }
     }
   } finally {
     reader.close();
   }
   if (refused > 0) throw brokenInput(path, problems, refused, duplicates);
-  return { lines: ids.size, badLines, ...fingerprint.end() };
+  return { lines: ids.size - others, badLines, ...fingerprint.end() };
 }
 
 export function stoppedEarly(): BatchRefusedError {

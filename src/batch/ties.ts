@@ -1,12 +1,13 @@
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
+import type { NumberedLines } from "./numbered-lines.js";
 import { replaceFile } from "./replace-file.js";
 import { BatchRefusedError } from "./types.js";
 
-/** What IN was when OUT was begun: a stream is known by its first line only. */
+/** What IN was when OUT was begun. A stream is known by its first line, and by what a run that came to an end had read of it. */
 export type InputIdentity =
   | { readonly kind: "file"; readonly path: string; readonly bytes: number; readonly sha256: string }
-  | { readonly kind: "stream"; readonly firstLineSha256: string | null };
+  | { readonly kind: "stream"; readonly firstLineSha256: string | null; readonly numbered?: NumberedLines };
 
 /** `OUT.pgw.json`: ties OUT to IN and keeps the batch id over all runs. */
 export interface Ties {

@@ -67,6 +67,8 @@ export interface BatchOptions {
   readonly skipBadLines?: boolean;
   /** A line whose model no source has counts as broken; otherwise its model is ignored with one note. Default false. */
   readonly strictModel?: boolean;
+  /** The lines this run is about, by their ids: the others stay as they are, in OUT too, and are not counted. Default: all. */
+  readonly isDue?: (lineId: string) => boolean;
   /** Remove the failure lines from OUT first, so that their lines are tried again. Default false. */
   readonly retryFailed?: boolean;
   /** Give up when nothing succeeded for this long. Default 900 000 (15 min). */
@@ -172,7 +174,8 @@ export type StopKind =
   | "misconfigured"
   | "workers_failed"
   | "write_failed"
-  | "input_failed";
+  | "input_failed"
+  | "input_changed";
 
 export interface BatchSummary extends BatchProgress {
   readonly exitCode: BatchExitCode;

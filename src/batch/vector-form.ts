@@ -1,6 +1,6 @@
 import type { BatchForm } from "./form.js";
 import type { Fields } from "./kinds/fields.js";
-import { type BatchLine, type BrokenLine, brokenLine, type RawLine, readObject } from "./lines.js";
+import { type BatchLine, type BrokenLine, brokenLine, PLAIN_TEXT, type RawLine, readObject } from "./lines.js";
 import { objectIn } from "./out-entry.js";
 import { type VectorWidth, writtenWidth } from "./vector-width.js";
 
@@ -17,6 +17,8 @@ export interface VectorFormOptions {
   readonly width: VectorWidth;
 }
 
+const NOT_JSONL = `${PLAIN_TEXT}; such a file is read without --jsonl, under a name that doesn't end in .jsonl`;
+
 export function vectorForm({ jsonl, base64, dimensions, models = [], width }: VectorFormOptions): BatchForm {
   const lineOf = (raw: RawLine & { readonly text: string }, id: string, text: string): BatchLine => ({
     kind: "line",
@@ -30,7 +32,7 @@ export function vectorForm({ jsonl, base64, dimensions, models = [], width }: Ve
     if ("problem" in raw) return brokenLine(raw, raw.problem);
     if (!jsonl) return lineOf(raw, `line-${raw.number}`, raw.text);
     const line = readObject(raw);
-    if ("problem" in line) return line;
+    if ("problem" in line) return line.problem === PLAIN_TEXT ? { ...line, problem: NOT_JSONL } : line;
     const problem = unheardField(line.fields);
     if (problem !== undefined) return brokenLine(raw, problem, line.id);
     const text = line.fields.text ?? line.fields.input;

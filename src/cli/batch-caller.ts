@@ -13,7 +13,7 @@ import { printable } from "./terminal.js";
 export interface BatchCaller {
   readonly batchOptions: Pick<
     BatchOptions,
-    "client" | "form" | "runtime" | "concurrency" | "onReady" | "earlierAttempts" | "progressEveryMs"
+    "client" | "form" | "isDue" | "runtime" | "concurrency" | "onReady" | "earlierAttempts" | "progressEveryMs"
   >;
   close(): Promise<void>;
 }

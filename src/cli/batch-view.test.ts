@@ -1,8 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { BatchProgress, BatchSummary, BatchWorker } from "../batch/types.js";
 import type { SourceSnapshot } from "../domain/tick.js";
-import { summaryJson, summaryLines } from "./batch-summary.js";
-import { progressBlock, progressLine } from "./batch-view.js";
+import { progressBlock, progressLine, summaryJson, summaryLines } from "./batch-view.js";
 import { displayWidth, styleOf } from "./terminal.js";
 
 const plain = styleOf({ write: () => true }, {});
@@ -248,7 +247,7 @@ describe("summaryLines", () => {
       plain,
     ).join("\n");
     expect(text).toContain("Stopped early");
-    expect(text).toContain("2 lines ended with an error instead of an answer; --retry-failed tries again.");
+    expect(text).toContain("2 lines hold errors instead of an answer; try them again with --retry-failed.");
     expect(text).toContain("1 answer of an earlier run");
     expect(text).toContain("2 attempts of an earlier run");
     expect(text).toContain("1 answer could not be written");

@@ -1,10 +1,12 @@
-import type { BatchProgress, BatchSnapshot, BatchWorker } from "../batch/types.js";
+import type { BatchProgress, BatchSnapshot, BatchSummary } from "../batch/types.js";
 import type { SourceSnapshot } from "../domain/tick.js";
+import { ASK_LIMITS, ASK_SOURCES, CORRECT_SOURCES } from "./failure.js";
 import { formatCount, formatDuration, formatMoney, formatRate, plural, progressBar } from "./format.js";
 import { LINE_WORDS, type RunWords } from "./run-words.js";
 import { sourceState } from "./source-state.js";
 import { tableLines } from "./table.js";
 import { displayWidth, printable, type Style } from "./terminal.js";
+import { deathLines, workersText } from "./workers-text.js";
 import { wrapAt } from "./wrap.js";
 
 const BAR_CELLS = 30;
@@ -26,14 +28,14 @@ function shareText(progress: BatchProgress): string {
   return `${Math.floor((100 * finishedLines(progress)) / progress.total)} %`;
 }
 
-export function countsText(progress: BatchProgress): string {
+function countsText(progress: BatchProgress): string {
   const counts = [`${formatCount(progress.done)} done`, `${formatCount(progress.failed)} failed`];
   counts.push(progress.left === undefined ? "input still open" : `${formatCount(progress.left)} left`);
   if (progress.skipped > 0) counts.push(`${formatCount(progress.skipped)} from earlier runs`);
   return counts.join(BETWEEN);
 }
 
-export function moneyText(progress: BatchProgress): string {
+function moneyText(progress: BatchProgress): string {
   if (progress.cost === null) return "cost unknown (no prices)";
   const atLeast = progress.unpriced > 0 ? "at least " : "";
   const projected = progress.projectedCost === null ? "" : `, about ${formatMoney(progress.projectedCost)} in all`;
@@ -51,30 +53,7 @@ function ratesText(progress: BatchProgress, { rate }: RunWords): string {
   return `${formatRate(progress.callsPerSecond)} ${rate} · ${formatCount(progress.tokensPerSecond)} tokens/s`;
 }
 
-/** A worker that is asked for its state answers within a fraction of a second, unless it hangs or is stopped. */
-const SILENT_MS = 5_000;
-
-/** "" without workers. */
-function workersText(workers: readonly BatchWorker[] | undefined, { item }: RunWords): string {
-  if (workers === undefined || workers.length === 0) return "";
-  const working = workers.filter(({ state }) => state === "working").length;
-  const count =
-    working === workers.length ? plural(working, "worker") : `${working} of ${plural(workers.length, "worker")}`;
-  const silent = workers
-    .filter(({ silentMs }) => silentMs > SILENT_MS)
-    .map(({ pid, silentMs, inFlight }) => {
-      return `${pid} is silent for ${formatDuration(silentMs)} with ${plural(inFlight, item)}`;
-    });
-  const died = sumOf(workers, "deaths");
-  const facts = [...silent, ...(died === 0 ? [] : [`${formatCount(died)} died`])];
-  return facts.length === 0 ? count : `${count} (${facts.join(", ")})`;
-}
-
-export function sumOf(workers: readonly BatchWorker[], field: "deaths" | "handedOn"): number {
-  return workers.reduce((sum, worker) => sum + worker[field], 0);
-}
-
-function sourceLines(progress: BatchProgress, snapshot: BatchSnapshot, style: Style): string[] {
+function sourceLines(progress: BatchProgress, snapshot: BatchSnapshot, style: Style, { answers }: RunWords): string[] {
   const rows = snapshot.sources.slice(0, MAX_SOURCE_LINES).map((source) => {
     const tally = progress.bySource[source.name];
     const limit = source.maxConcurrency > 0 ? `/${source.maxConcurrency}` : "";
@@ -90,7 +69,7 @@ function sourceLines(progress: BatchProgress, snapshot: BatchSnapshot, style: St
     [
       { title: "source" },
       { title: "running", align: "right" },
-      { title: "answers", align: "right" },
+      { title: answers, align: "right" },
       { title: "tokens", align: "right" },
       { title: "state" },
     ],
@@ -100,7 +79,7 @@ function sourceLines(progress: BatchProgress, snapshot: BatchSnapshot, style: St
   return [style.dim(titles), ...lines, ...(hidden > 0 ? [style.dim(`… and ${plural(hidden, "more source")}`)] : [])];
 }
 
-function waitingText(progress: BatchProgress, { item }: RunWords): string {
+function waitingText(progress: BatchProgress, { unit }: RunWords): string {
   const waiting = progress.snapshot?.waiting;
   const parts: string[] = [];
   if (progress.draining && progress.inFlight > 0)
@@ -108,7 +87,7 @@ function waitingText(progress: BatchProgress, { item }: RunWords): string {
   if (waiting && waiting.count > 0) {
     parts.push(`${plural(waiting.count, "call")} waiting for a slot, the longest ${formatDuration(waiting.oldestMs)}`);
   }
-  if (progress.requeued > 0) parts.push(`${plural(progress.requeued, item)} put back for a later try`);
+  if (progress.requeued > 0) parts.push(`${plural(progress.requeued, unit)} put back for a later try`);
   if (progress.badLines > 0) parts.push(`${plural(progress.badLines, "broken line")} left out`);
   return parts.join(" · ");
 }
@@ -133,7 +112,7 @@ export function progressBlock(
   progress: BatchProgress,
   style: Style,
   width = Number.POSITIVE_INFINITY,
-  words: RunWords = LINE_WORDS,
+  words = LINE_WORDS,
 ): string[] {
   const workers = workersText(progress.workers, words);
   const facts = [
@@ -143,14 +122,14 @@ export function progressBlock(
     ...(workers === "" ? [] : [workers]),
   ].join(BETWEEN);
   const lines = [...barLines(progress, style, width), ...wrapFacts(facts, width)];
-  if (progress.snapshot !== null) lines.push(...sourceLines(progress, progress.snapshot, style));
+  if (progress.snapshot !== null) lines.push(...sourceLines(progress, progress.snapshot, style, words));
   // Always there, so that the block doesn't jump.
   lines.push(style.dim(waitingText(progress, words)));
   return lines;
 }
 
 /** Sources that don't answer; before the first success also those that only reported an error so far. */
-export function sourcesInTrouble({ snapshot, done }: BatchProgress): SourceSnapshot[] {
+function sourcesInTrouble({ snapshot, done }: BatchProgress): SourceSnapshot[] {
   const sources = snapshot?.sources ?? [];
   return sources.filter(
     ({ dead, state, lastError }) => dead || state !== "closed" || (done === 0 && lastError !== null),
@@ -173,7 +152,7 @@ function describeTrouble(source: SourceSnapshot): string {
 }
 
 /** "" when every source is well. */
-export function troubleText(progress: BatchProgress): string {
+function troubleText(progress: BatchProgress): string {
   const sources = sourcesInTrouble(progress);
   const shown = sources.slice(0, SHOWN_TROUBLES).map(describeTrouble);
   const hidden = sources.length - shown.length;
@@ -181,7 +160,7 @@ export function troubleText(progress: BatchProgress): string {
 }
 
 /** One plain line, for logs and pipes. */
-export function progressLine(progress: BatchProgress, words: RunWords = LINE_WORDS): string {
+export function progressLine(progress: BatchProgress, words = LINE_WORDS): string {
   const share = shareText(progress);
   const trouble = troubleText(progress);
   const workers = workersText(progress.workers, words);
@@ -195,4 +174,103 @@ export function progressLine(progress: BatchProgress, words: RunWords = LINE_WOR
     ...(progress.draining && progress.inFlight > 0 ? [`finishing ${plural(progress.inFlight, "call")}`] : []),
     ...(trouble === "" ? [] : [trouble]),
   ].join(BETWEEN);
+}
+
+/** Files of a run, as the user wrote them. */
+export interface RunFiles {
+  readonly inPath: string;
+  readonly outPath: string;
+}
+
+/** OUT stays resumable however a run ended. */
+function nextStep({ exitCode, stop, left }: BatchSummary, { unit }: RunWords): string {
+  const rest = left === undefined || left === 0 ? "the rest" : `the ${plural(left, unit)} left; none is lost`;
+  const again = `the same command again to do ${rest}.`;
+  if (exitCode === 1) return `Correct that, then run ${again}`;
+  return stop?.kind === "all_sources_dead" ? `${CORRECT_SOURCES} Run ${again}` : `Run ${again}`;
+}
+
+/** Why it ended before its lines did, what the sources have to do with it, and what to do next; none when it did not. */
+export function stopLines(summary: BatchSummary, resumable: boolean, words = LINE_WORDS): string[] {
+  if (summary.stop === null) return [];
+  const reason = printable(summary.stop.reason);
+  // A run that was made for once: its sources are nobody's to correct.
+  if (!resumable) return [reason];
+  const { kind } = summary.stop;
+  // What the sources said before that is of no use while nothing may be sent to them.
+  if (summary.limitsAway || kind === "misconfigured") return [`${reason} ${nextStep(summary, words)}`, ASK_LIMITS];
+  const told = sourcesInTrouble(summary).some(({ name }) => reason.includes(name));
+  const trouble = told ? "" : troubleText(summary);
+  const asks = kind === "no_success" || (trouble !== "" && kind !== "all_sources_dead");
+  return [
+    `${reason} ${nextStep(summary, words)}`,
+    ...(trouble === "" ? [] : [`At the end: ${trouble}.`]),
+    ...(asks ? [ASK_SOURCES] : []),
+  ];
+}
+
+/** What came out, and where it is. */
+function outcomeLines(
+  summary: BatchSummary,
+  files: RunFiles | undefined,
+  style: Style,
+  { unit, allDone }: RunWords,
+): string[] {
+  const nothingRun = summary.stop === null && summary.done + summary.failed === 0;
+  if (files !== undefined && nothingRun) {
+    const { skipped } = summary;
+    const inName = files.inPath === "-" ? "standard input" : files.inPath;
+    if (skipped === 0) return [style.yellow(`Nothing to do: no ${unit}s in ${inName}.`)];
+    const all = skipped === 1 ? `the only ${unit} is` : `all ${formatCount(skipped)} ${unit}s are`;
+    return [`${style.green("Nothing left to do")}: ${all} in ${files.outPath}.`];
+  }
+  const verdict =
+    summary.exitCode === 0 ? style.green(allDone) : style.yellow(summary.stop ? "Stopped early" : "Finished");
+  const money = moneyText({ ...summary, projectedCost: null });
+  return [
+    `${verdict}: ${countsText(summary)} in ${formatDuration(summary.elapsedMs)}, ${plural(summary.tokens, "token")}, ${money}.`,
+    ...(files === undefined ? [] : [`Results: ${files.outPath}`, sessionText(summary.batchId)]),
+  ];
+}
+
+/** Of all runs into the same OUT. */
+const sessionText = (id: string): string => `Session: ${id}, for \`polygateway trace\` and \`report --session\``;
+
+/** The end of a run in a few lines. Without `files` it can't be resumed, and nothing is said of that. */
+export function summaryLines(
+  summary: BatchSummary,
+  files: RunFiles | undefined,
+  style: Style,
+  words = LINE_WORDS,
+): string[] {
+  const lines = outcomeLines(summary, files, style, words);
+  if (summary.badLines > 0) lines.push(`${plural(summary.badLines, "broken line")} left out.`);
+  const failed = summary.failed + summary.skippedFailed;
+  if (failed > 0) lines.push(`${words.failed(failed)}; try ${failed === 1 ? "it" : "them"} again with --retry-failed.`);
+  if (summary.requeues > 0) {
+    lines.push(`${capital(words.unit)}s were put back for a later try ${plural(summary.requeues, "time")}.`);
+  }
+  lines.push(...deathLines(summary, words));
+  if (summary.answersPaidTwice > 0) {
+    lines.push(`${plural(summary.answersPaidTwice, "answer")} of an earlier run did not reach the file: paid twice.`);
+  }
+  if (summary.possiblyPaidTwice > 0) {
+    lines.push(
+      `${plural(summary.possiblyPaidTwice, "attempt")} of an earlier run with unknown outcome: possibly paid twice.`,
+    );
+  }
+  if (summary.answersNotWritten > 0) {
+    lines.push(`${plural(summary.answersNotWritten, "answer")} could not be written: paid again by the next run.`);
+  }
+  lines.push(...stopLines(summary, files !== undefined, words).map(style.yellow));
+  return lines;
+}
+
+const capital = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
+
+/** The summary for programs: nobody needs parts of a millisecond. */
+export function summaryJson(summary: BatchSummary): string {
+  const wholeMs = (key: string, value: unknown) =>
+    key.endsWith("Ms") && typeof value === "number" ? Math.round(value) : value;
+  return JSON.stringify(summary, wholeMs, 2);
 }

@@ -6,8 +6,7 @@ import type { BatchClient, BatchOptions, BatchProgress, BatchSummary } from "../
 import type { Runtime } from "../ports/runtime.js";
 import { CONFIG_OPTION, ENV_OPTION, parseCount, parseDurationMs, parsePath } from "./arguments.js";
 import type { BatchCaller } from "./batch-caller.js";
-import { stopLines, summaryJson, summaryLines } from "./batch-summary.js";
-import { progressBlock, progressLine } from "./batch-view.js";
+import { progressBlock, progressLine, stopLines, summaryJson, summaryLines } from "./batch-view.js";
 import type { CommandContext } from "./context.js";
 import { CliError } from "./failure.js";
 import { type LiveView, startLiveView } from "./live-view.js";
@@ -88,7 +87,7 @@ export function batchScreen(
   terminal: Terminal,
   runtime: Pick<Runtime, "setTimer">,
   quiet: boolean,
-  words: RunWords = LINE_WORDS,
+  words = LINE_WORDS,
 ): BatchScreen {
   const style = styleOf(terminal.stderr, terminal.env);
   let view: LiveView | undefined;
@@ -143,36 +142,17 @@ async function batch(inPath: string, flags: BatchFlags, terminal: Terminal): Pro
   return runLines(inPath, flags, terminal, (note) => openCaller({ ...flags, outPath: flags.out, terminal, note }));
 }
 
+type OpenCaller = (note: (text: string) => void) => BatchCaller | Promise<BatchCaller>;
+
 /** Runs a file with its progress, its summary and its end by Ctrl-C. Answers the exit code. */
 export async function runLines(
   inPath: string,
   flags: RunFlags,
   terminal: Terminal,
-  openCaller: (note: (text: string) => void) => BatchCaller,
+  openCaller: OpenCaller,
   words: RunWords = LINE_WORDS,
 ): Promise<number> {
-  const { runBatch } = await import("../batch/engine.js");
-  const screen = batchScreen(terminal, createSystemRuntime(), flags.quiet === true, words);
-  const caller = openCaller(screen.note);
-  const stop = listenForStop(terminal, caller.batchOptions.client, screen.note);
-  let summary: BatchSummary;
-  try {
-    summary = await runBatch({
-      ...engineOptions(flags),
-      ...caller.batchOptions,
-      inPath,
-      outPath: flags.out,
-      stdin: terminal.stdin,
-      drainSignal: stop.drainSignal,
-      abortSignal: stop.abortSignal,
-      onProgress: screen.onProgress,
-      onNote: screen.note,
-    });
-  } finally {
-    screen.stop();
-    stop.stopListening();
-    await caller.close();
-  }
+  const summary = await runShown(inPath, flags, terminal, openCaller, words);
   const stream = summaryStream(flags.out, terminal);
   if (flags.json) stream.write(`${summaryJson(summary)}\n`);
   else if (!flags.quiet) {
@@ -190,26 +170,52 @@ function summaryStream(outPath: string, { stdout, stderr }: Terminal): OutputStr
 
 const STDOUT = 1;
 
-type OutOption = readonly [flags: string, text: string, parse: typeof parsePath];
-
-const OUT_FILE: OutOption = ["-o, --out <file>", "where results go; the same file again resumes", parsePath];
-
-export interface RunOptionTexts {
-  readonly out?: OutOption;
-  readonly words?: RunWords;
-  /** The lines are the user's own, so that some may be broken. Default true. */
-  readonly isUsersInput?: boolean;
+/** Runs a file with its progress and its end by Ctrl-C; what came of it is the caller's to tell. */
+export async function runShown(
+  inPath: string,
+  flags: RunFlags,
+  terminal: Terminal,
+  openCaller: OpenCaller,
+  words: RunWords,
+): Promise<BatchSummary> {
+  const { runBatch } = await import("../batch/engine.js");
+  const screen = batchScreen(terminal, createSystemRuntime(), flags.quiet === true, words);
+  const caller = await openCaller(screen.note);
+  const stop = listenForStop(terminal, caller.batchOptions.client, screen.note);
+  try {
+    return await runBatch({
+      ...engineOptions(flags),
+      ...caller.batchOptions,
+      inPath,
+      outPath: flags.out,
+      stdin: terminal.stdin,
+      drainSignal: stop.drainSignal,
+      abortSignal: stop.abortSignal,
+      onProgress: screen.onProgress,
+      onNote: screen.note,
+    });
+  } finally {
+    screen.stop();
+    stop.stopListening();
+    await caller.close();
+  }
 }
 
+const OUT_FILE = ["-o, --out <file>", "where results go; the same file again resumes", parsePath] as const;
+
 /** The options of all commands that run a file line by line. */
-export function withRunOptions(command: Command, texts: RunOptionTexts = {}): Command {
-  const { out = OUT_FILE, words = LINE_WORDS, isUsersInput = true } = texts;
-  command.requiredOption(...out).option("--ordered", "write results in the order of the input");
-  if (isUsersInput) {
-    command.option("--skip-bad-lines", "leave out lines that can't be read instead of refusing to start");
-  }
+export function withRunOptions(command: Command, words: RunWords = LINE_WORDS): Command {
+  command
+    .requiredOption(...OUT_FILE)
+    .option("--ordered", "write results in the order of the input")
+    .option("--skip-bad-lines", "leave out lines that can't be read instead of refusing to start")
+    .option("--retry-failed", `try the ${words.unit}s again that failed in an earlier run`);
+  return withCommonRunOptions(command);
+}
+
+/** What holds whatever is run. */
+export function withCommonRunOptions(command: Command): Command {
   return command
-    .option("--retry-failed", `try the ${words.item}s again that failed in an earlier run`)
     .option(
       "--give-up-after <time>",
       "end when nothing succeeded for this long: 90s, 15m, 2h (default 15m)",

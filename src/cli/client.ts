@@ -178,8 +178,11 @@ export function openLines(request: ClientRequest): OpenedLines {
   const { kind, options, runtime, defaultConcurrency, store } = prepared;
   const opened = { runtime, defaultConcurrency, store };
   if (kind === "ocr") {
-    const client = new OcrClient(options as GatewayOptions & OcrOptions);
-    const pages = createPageReader();
+    // Read as the options of a client for OCR, so they have its fields too.
+    const own = options as GatewayOptions & OcrOptions;
+    const { maxImageBytes } = resolveScope(own, { profiles, profileFor, client: "ocr" }).ocr!;
+    const client = new OcrClient(own);
+    const pages = createPageReader({ clock: runtime, maxPictureBytes: maxImageBytes });
     return {
       ...opened,
       lines: ocrLines(client, pages),

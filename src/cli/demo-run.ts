@@ -11,7 +11,7 @@ import { reconcileStore } from "../telemetry/reconcile.js";
 import { createReport } from "../telemetry/report.js";
 import { echoAnswer } from "../testing/provider/server.js";
 import { batchScreen, listenForStop } from "./batch.js";
-import { summaryLines } from "./batch-summary.js";
+import { summaryLines } from "./batch-view.js";
 import { recorderFor, type TelemetryStore, telemetryStores } from "./client.js";
 import { type DemoStage, demoPrices, startDemoStage } from "./demo-stage.js";
 import {

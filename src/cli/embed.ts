@@ -57,7 +57,7 @@ export function registerEmbed(program: Command, context: CommandContext): void {
     .option("--jsonl", "the input is JSONL, whatever its name is")
     .option("--dimensions <n>", "width to ask for, of models that can shorten their vectors", parseCount)
     .option("--scope <name>", "scope to use (default: the only one for embeddings)");
-  withRunOptions(command, { words: TEXT_WORDS })
+  withRunOptions(command, TEXT_WORDS)
     .addHelpText("after", EXAMPLES)
     .action(async (inPath: string, flags: EmbedFlags) => {
       context.exitCode = await embed(inPath, flags, context.terminal);

@@ -1,18 +1,18 @@
 import { createReadStream, existsSync } from "node:fs";
-import { readFile, rename, writeFile } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { replaceFile } from "../batch/replace-file.js";
+import { keepPicture } from "../documents/files.js";
 import { type OverlayPage, overlayHtml } from "../documents/overlay.js";
 import { createPageReader, type PageReader, type SourceDocument } from "../documents/pages.js";
 import { DocumentError } from "../documents/pdf.js";
 import type { OcrLayout } from "../domain/ocr.js";
-import { makeFolder } from "../make-folder.js";
 import { isOcrBody, type OcrBody } from "./ocr-body.js";
-import { lineIdOf } from "./ocr-pages.js";
-import { textOf } from "./ocr-text.js";
+import { pagePath, pictureAddress, pictureEnding, writePage } from "./ocr-page-files.js";
+import { pageId } from "./ocr-pages.js";
 
-/** The files that people read: those of a page as it comes, all of them from the lines of OUT after a run, again and again the same. */
+/** The files that people read: made from the lines of OUT after a run, again and again the same. */
 
 /** A page that could not be read. */
 export interface UnreadPage {
@@ -22,11 +22,21 @@ export interface UnreadPage {
   readonly message: string;
 }
 
-export interface ExportedFiles {
-  readonly paths: readonly string[];
-  readonly unread: readonly UnreadPage[];
+/** What became of one document. */
+export interface ReadDocument {
+  readonly name: string;
+  readonly pages: number;
+  readonly read: number;
+  readonly failed: number;
   /** Pages that have no line yet. */
   readonly left: number;
+  /** Its files, each the whole document. */
+  readonly written: readonly string[];
+}
+
+export interface ExportedFiles {
+  readonly documents: readonly ReadDocument[];
+  readonly unread: readonly UnreadPage[];
 }
 
 type PageState = { readonly kind: "read" } | { readonly kind: "unread"; readonly why: UnreadPage };
@@ -42,17 +52,32 @@ export interface ExportRequest {
 export async function exportPages({ outPath, folder, documents, layout }: ExportRequest): Promise<ExportedFiles> {
   const states = await writePages(outPath, folder, documents);
   const reader = createPageReader();
-  const paths: string[] = [];
+  const exported: ReadDocument[] = [];
   try {
     for (const document of documents) {
-      paths.push(...(await writeDocument(document, folder, states, layout ? reader : null)));
+      const written = await writeDocument(document, folder, states, layout ? reader : null);
+      exported.push({ ...countsOf(document, states), written });
     }
   } finally {
     reader.close();
   }
-  const unread = [...states.values()].flatMap((state) => (state.kind === "unread" ? [state.why] : []));
-  const total = documents.reduce((sum, { pageCount }) => sum + pageCount, 0);
-  return { paths, unread, left: total - states.size };
+  return {
+    documents: exported,
+    unread: [...states.values()].flatMap((state) => (state.kind === "unread" ? [state.why] : [])),
+  };
+}
+
+function countsOf(
+  { name, pageCount }: SourceDocument,
+  states: ReadonlyMap<string, PageState>,
+): Omit<ReadDocument, "written"> {
+  let [read, failed] = [0, 0];
+  for (let page = 1; page <= pageCount; page += 1) {
+    const kind = states.get(pageId(name, page))?.kind;
+    if (kind === "read") read += 1;
+    if (kind === "unread") failed += 1;
+  }
+  return { name, pages: pageCount, read, failed, left: pageCount - read - failed };
 }
 
 /** One file for each page that was read, and what became of every page. */
@@ -63,7 +88,9 @@ async function writePages(
 ): Promise<Map<string, PageState>> {
   const pages = new Map<string, { document: SourceDocument; page: number }>();
   for (const document of documents) {
-    for (let page = 1; page <= document.pageCount; page += 1) pages.set(lineIdOf(document, page), { document, page });
+    for (let page = 1; page <= document.pageCount; page += 1) {
+      pages.set(pageId(document.name, page), { document, page });
+    }
   }
   const states = new Map<string, PageState>();
   if (!existsSync(outPath)) return states;
@@ -71,7 +98,7 @@ async function writePages(
     const line = readLine(text);
     const place = line === undefined ? undefined : pages.get(line.custom_id);
     if (line === undefined || place === undefined) continue;
-    states.set(line.custom_id, await writePage(line, place.document, place.page, folder));
+    states.set(line.custom_id, await stateOf(line, place.document, place.page, folder));
   }
   return states;
 }
@@ -92,27 +119,14 @@ function readLine(text: string): OutLine | undefined {
   }
 }
 
-async function writePage(line: OutLine, document: SourceDocument, page: number, folder: string): Promise<PageState> {
+async function stateOf(line: OutLine, document: SourceDocument, page: number, folder: string): Promise<PageState> {
   const body = line.response?.body;
   if (line.error !== null || !isOcrBody(body)) {
     const { code = "unexpected", message = "the line holds no OCR result" } = line.error ?? {};
     return { kind: "unread", why: { document: document.name, page, code, message } };
   }
-  await writePageFiles(folder, document, page, body);
+  await writePage(folder, document, page, body);
   return { kind: "read" };
-}
-
-/** The files of one page that was read; each is there whole or not at all. */
-export async function writePageFiles(folder: string, document: Named, page: number, body: OcrBody): Promise<void> {
-  makeFolder(join(folder, document.name));
-  await replaceFile(pagePath(folder, document, page, "json"), (write) => write(`${JSON.stringify(body, null, 2)}\n`));
-  await replaceFile(pagePath(folder, document, page, "txt"), (write) => write(`${textOf(body)}\n`));
-}
-
-type Named = Pick<SourceDocument, "name">;
-
-function pagePath(folder: string, document: Named, page: number, ending: string): string {
-  return join(folder, document.name, `page-${String(page).padStart(4, "0")}.${ending}`);
 }
 
 const FORM_FEED = "\f";
@@ -125,14 +139,14 @@ async function writeDocument(
   pictures: PageReader | null,
 ): Promise<string[]> {
   const known = Array.from({ length: document.pageCount }, (_, index) => index + 1).filter((page) =>
-    states.has(lineIdOf(document, page)),
+    states.has(pageId(document.name, page)),
   );
   if (known.length === 0) return [];
   const base = join(folder, document.name);
-  const stateOf = (page: number): PageState => states.get(lineIdOf(document, page))!;
+  const stateAt = (page: number): PageState => states.get(pageId(document.name, page))!;
   await replaceFile(`${base}.txt`, async (write) => {
     for (const [index, page] of known.entries()) {
-      const text = stateOf(page).kind === "read" ? await readFile(pagePath(folder, document, page, "txt"), "utf8") : "";
+      const text = stateAt(page).kind === "read" ? await readFile(pagePath(folder, document, page, "txt"), "utf8") : "";
       await write(`${index === 0 ? "" : FORM_FEED}${text}`);
     }
   });
@@ -141,14 +155,14 @@ async function writeDocument(
     await write(`${JSON.stringify({ file: name, sha256, pages: pageCount }).slice(0, -1)},"results":[`);
     for (const [index, page] of known.entries()) {
       await write(
-        `${index === 0 ? "" : ","}\n${JSON.stringify(await pageEntry(document, page, stateOf(page), folder))}`,
+        `${index === 0 ? "" : ","}\n${JSON.stringify(await pageEntry(document, page, stateAt(page), folder))}`,
       );
     }
     await write("\n]}\n");
   });
   if (pictures === null) return [`${base}.txt`, `${base}.json`];
   const overlay: OverlayPage[] = [];
-  for (const page of known) overlay.push(await overlayPage(document, page, stateOf(page), folder, pictures));
+  for (const page of known) overlay.push(await overlayPage(document, page, stateAt(page), folder, pictures));
   await replaceFile(`${base}.html`, (write) => write(overlayHtml(document.name, overlay)));
   return [`${base}.txt`, `${base}.json`, `${base}.html`];
 }
@@ -185,27 +199,23 @@ async function overlayPage(
   };
 }
 
-/** What a browser can show: the drawn page, or the picture itself. TIFF it can't. */
+/** Kept as the page was read; of an older run, or where it was removed, it is drawn again. */
 async function pictureOf(
   document: SourceDocument,
   page: number,
   folder: string,
   pictures: PageReader,
 ): Promise<string | null> {
-  if (document.mediaType === "image/tiff") return null;
-  const isPdf = document.mediaType === "application/pdf";
-  const ending = isPdf ? "png" : document.mediaType.slice("image/".length);
+  const ending = pictureEnding(document);
+  if (ending === null) return null;
   const path = pagePath(folder, document, page, ending);
-  const address = `${encodeURIComponent(document.name)}/page-${String(page).padStart(4, "0")}.${ending}`;
-  if (existsSync(path)) return address;
-  try {
-    // Whole or not at all: a picture that is there is not drawn again.
-    await writeFile(`${path}.tmp`, await pictures.page(document.path, page, document.sha256));
-    await rename(`${path}.tmp`, path);
-    return address;
-  } catch (error) {
-    // The document may be gone by now; what was read of it is not.
-    if (error instanceof DocumentError) return null;
-    throw error;
+  if (!existsSync(path)) {
+    try {
+      await keepPicture(path, await pictures.page(document.path, page, { sha256: document.sha256 }));
+    } catch (error) {
+      // The document may be gone by now; what was read of it is not.
+      if (!(error instanceof DocumentError)) throw error;
+    }
   }
+  return existsSync(path) ? pictureAddress(document, page, ending) : null;
 }

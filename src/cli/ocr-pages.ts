@@ -1,32 +1,73 @@
-import { createReadStream, existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, realpathSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
+import { acquireLock, thisProcess } from "../batch/lock.js";
 import { replaceFile } from "../batch/replace-file.js";
 import type { SourceDocument } from "../documents/pages.js";
 import { makeFolder } from "../make-folder.js";
+import type { Runtime } from "../ports/runtime.js";
 import { CliError } from "./failure.js";
-import { plural } from "./format.js";
 
-/** `pages.jsonl` of a folder: every page of the run as a line of a batch. A file is called by its name, wherever it lies now. */
+/**
+ * `pages.jsonl`: every page that a folder holds or will hold, as the lines of a batch. A document is known by its name and
+ * the digest of its bytes, never by where it stands, so that folder and documents may be moved; lines are only ever
+ * appended, so that documents may be added.
+ */
 
-const MOST_NAMED = 3;
+export const PAGES_FILE = "pages.jsonl";
+export const RESULTS_FILE = "ocr.jsonl";
+
+/** The page with this number (from 1) of the document with this name; stays for ever. */
+export function pageId(name: string, page: number): string {
+  return `${name}#${page}`;
+}
 
 interface PageLine {
   readonly id: string;
   readonly image: string;
   readonly page?: number;
-  readonly layout?: true;
+  readonly layout?: boolean;
   readonly sha256: string;
 }
 
-/** Id of the line of one page. */
-export function lineIdOf({ name }: Pick<SourceDocument, "name">, page: number): string {
-  return `${name}#${page}`;
+export interface PagesRequest {
+  readonly folder: string;
+  readonly documents: readonly SourceDocument[];
+  readonly layout: boolean;
+  readonly runtime: Pick<Runtime, "wallNow" | "uuid">;
+}
+
+/**
+ * Adds the pages of these documents to the folder, made where it isn't there. Throws CliError, with nothing changed, where
+ * the folder holds other pages under their names, and BatchRefusedError while another run is at work there.
+ */
+export async function addPages({ folder, documents, layout, runtime }: PagesRequest): Promise<void> {
+  let release = (): void => {};
+  try {
+    makeFolder(folder);
+    const owner = thisProcess(new Date(runtime.wallNow()).toISOString(), runtime.uuid());
+    // The lock of the run itself: of two commands that add pages, each must see those of the other.
+    release = acquireLock(join(realpathSync(folder), `${RESULTS_FILE}.lock`), owner);
+    const path = join(folder, PAGES_FILE);
+    const before = readPages(folder);
+    refuseConflicts(folder, before.lines, documents, layout);
+    const known = new Set(before.lines.map(({ id }) => id));
+    const added = documents.flatMap((document) => linesOf(document, layout)).filter(({ id }) => !known.has(id));
+    if (added.length === 0 && before.isOnDisk) return;
+    const text = added.map((line) => `${JSON.stringify(line)}\n`).join("");
+    await replaceFile(path, (write) => write(before.text + text));
+  } catch (error) {
+    // What others refuse is told already; the rest is the file system's.
+    const { code } = error as NodeJS.ErrnoException;
+    if (!(error instanceof Error) || error instanceof CliError || !/^E[A-Z]+$/.test(String(code))) throw error;
+    throw new CliError(`The folder ${folder} can't be written to: ${error.message}`);
+  } finally {
+    release();
+  }
 }
 
 function linesOf({ name, sha256, mediaType, pageCount }: SourceDocument, layout: boolean): PageLine[] {
   return Array.from({ length: pageCount }, (_, index) => ({
-    id: lineIdOf({ name }, index + 1),
+    id: pageId(name, index + 1),
     image: name,
     ...(mediaType === "application/pdf" ? { page: index + 1 } : {}),
     ...(layout ? { layout } : {}),
@@ -34,115 +75,67 @@ function linesOf({ name, sha256, mediaType, pageCount }: SourceDocument, layout:
   }));
 }
 
-export interface PagesRequest {
-  readonly folder: string;
-  readonly outPath: string;
-  readonly documents: readonly SourceDocument[];
-  readonly layout: boolean;
-  /** Failed pages are due again. */
-  readonly retryFailed: boolean;
-  /** Names of files that were given, though they can't be read now. */
-  readonly unusable: ReadonlySet<string>;
+interface KnownPages {
+  readonly text: string;
+  readonly lines: readonly PageLine[];
+  readonly isOnDisk: boolean;
 }
 
-/**
- * Writes the pages of a run and answers the path of their file. What a run on the same folder had begun keeps its lines, so
- * that it goes on; files that are new come after them.
- *
- * Throws CliError where the results of both can't stand in one folder, saying which file is in the way.
- */
-export async function writePageLines(request: PagesRequest): Promise<string> {
-  const { folder, outPath, documents, layout } = request;
-  const path = join(folder, "pages.jsonl");
-  try {
-    makeFolder(folder);
-    const earlier = existsSync(path) ? readPages(path) : [];
-    const known = existsSync(outPath) ? earlier : [];
-    await refuseConflicts(known, request);
-    const begun = new Set(known.map(({ image }) => image));
-    const added = documents.filter(({ name }) => !begun.has(name)).flatMap((document) => linesOf(document, layout));
-    const text = [...known, ...added].map((line) => `${JSON.stringify(line)}\n`).join("");
-    if (!existsSync(path) || readFileSync(path, "utf8") !== text) await replaceFile(path, (write) => write(text));
-    return path;
-  } catch (error) {
-    if (error instanceof CliError) throw error;
-    throw new CliError(`The folder ${folder} can't be written to: ${(error as Error).message}`);
+/** Of a folder without results everything is written anew. */
+function readPages(folder: string): KnownPages {
+  const path = join(folder, PAGES_FILE);
+  const results = join(folder, RESULTS_FILE);
+  const hasResults = (statSync(results, { throwIfNoEntry: false })?.size ?? 0) > 0;
+  if (!existsSync(path)) {
+    if (!hasResults) return { text: "", lines: [], isOnDisk: false };
+    throw new CliError(
+      `${results} is there, but not ${path}, which says what pages it is about. Put it back, or read into another folder with -o.`,
+    );
   }
+  const text = readFileSync(path, "utf8");
+  const lines = text.split("\n").slice(0, -1).map(pageLine);
+  if (!text.endsWith("\n") || lines.includes(undefined)) {
+    throw new CliError(
+      `${path} was not written by this command, or was changed since. Read into another folder with -o.`,
+    );
+  }
+  return hasResults ? { text, lines: lines as PageLine[], isOnDisk: true } : { text: "", lines: [], isOnDisk: false };
 }
 
-/** Throws CliError for a file that somebody else wrote: nothing of it is touched. */
-function readPages(path: string): PageLine[] {
-  const lines = readFileSync(path, "utf8").split("\n");
-  if (lines.pop() !== "") throw notOurs(path);
-  return lines.map((text) => {
-    const line = parsed(text);
-    if (line === null) throw notOurs(path);
-    return line;
-  });
-}
-
-function parsed(text: string): PageLine | null {
+function pageLine(text: string): PageLine | undefined {
   try {
     const line = JSON.parse(text) as Partial<PageLine> | null;
-    const isOurs = typeof line?.id === "string" && typeof line.image === "string" && typeof line.sha256 === "string";
-    return isOurs ? (line as PageLine) : null;
+    const isOurs = [line?.id, line?.image, line?.sha256].every((field) => typeof field === "string");
+    return isOurs && line?.id?.includes("#") ? (line as PageLine) : undefined;
   } catch {
-    return null;
+    return undefined;
   }
 }
 
-function notOurs(path: string): CliError {
-  return new CliError(
-    `${path} was not written by this command, which keeps the pages of its run there. Give another folder with -o.`,
-  );
-}
-
-async function refuseConflicts(known: readonly PageLine[], request: PagesRequest): Promise<void> {
-  const { folder, documents, layout } = request;
-  const [first] = known;
-  if (first !== undefined && (first.layout === true) !== layout) {
-    const [before, now] = layout ? ["without", "with"] : ["with", "without"];
-    throw new CliError(
-      `${folder} was begun ${before} --layout, and this is ${now} it: their results can't stand in one folder. Give another folder with -o.`,
-    );
-  }
-  const digests = new Map(known.map(({ image, sha256 }) => [image, sha256]));
-  for (const { name, path, sha256 } of documents) {
-    const before = digests.get(name);
-    if (before === undefined || before === sha256) continue;
-    throw new CliError(
-      `${folder} holds the results of another ${name}: ${path} was changed since, or is another file of that name. Give another folder with -o.`,
-    );
-  }
-  await refuseMissing(known, request);
-}
-
-/** Pages of a file that was not named this time can't be read; where they all are, its results just stay. */
-async function refuseMissing(known: readonly PageLine[], request: PagesRequest): Promise<void> {
-  const { folder, outPath, documents, retryFailed, unusable } = request;
-  const given = new Set([...unusable, ...documents.map(({ name }) => name)]);
-  const missing = known.filter(({ image }) => !given.has(image));
-  if (missing.length === 0) return;
-  const done = await finishedIds(outPath, retryFailed);
-  const due = missing.filter(({ id }) => !done.has(id));
-  if (due.length === 0) return;
-  const names = [...new Set(due.map(({ image }) => image))];
-  const shown = names.slice(0, MOST_NAMED).join(", ");
-  const more = names.length > MOST_NAMED ? ` and ${plural(names.length - MOST_NAMED, "more file")}` : "";
-  throw new CliError(
-    `${folder} also belongs to ${shown}${more}, of which ${plural(due.length, "page")} still have to be read. Name all files again, or give another folder with -o.`,
-  );
-}
-
-async function finishedIds(outPath: string, retryFailed: boolean): Promise<ReadonlySet<string>> {
-  const ids = new Set<string>();
-  for await (const text of createInterface({ input: createReadStream(outPath), crlfDelay: Number.POSITIVE_INFINITY })) {
-    try {
-      const { custom_id: id, error } = JSON.parse(text) as { custom_id?: unknown; error?: unknown };
-      if (typeof id === "string" && !(retryFailed && error !== null)) ids.add(id);
-    } catch {
-      // A torn last line: its page is due again.
+/** The same name for something else: its results would be taken for those of the other. */
+function refuseConflicts(
+  folder: string,
+  lines: readonly PageLine[],
+  documents: readonly SourceDocument[],
+  layout: boolean,
+): void {
+  const known = new Map(lines.map((line) => [line.id, line]));
+  const conflicts = documents.flatMap(({ given, name, sha256 }) => {
+    const line = known.get(pageId(name, 1));
+    if (line === undefined) return [];
+    if (line.sha256 !== sha256) {
+      return [`${given}: its content is not that of the ${name} whose pages are in ${folder}.`];
     }
-  }
-  return ids;
+    const before = line.layout === true;
+    if (before === layout) return [];
+    return [`${given}: it was read ${before ? "with" : "without"} --layout, and not ${before ? "without" : "with"}.`];
+  });
+  if (conflicts.length === 0) return;
+  throw new CliError(
+    [
+      `${folder} has results of other pages by these names; nothing was sent:`,
+      ...conflicts.map((conflict) => `  ${conflict}`),
+      "Read them into another folder with -o, or give a changed file another name.",
+    ].join("\n"),
+  );
 }

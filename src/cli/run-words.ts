@@ -1,14 +1,39 @@
-/** What a command that runs a file calls the things in it. */
+import { formatCount } from "./format.js";
+
+/** What people call the lines of a run, and what becomes of them. */
 export interface RunWords {
-  /** One of them; with an s, several. */
-  readonly item: string;
+  readonly unit: "line" | "page" | "text";
   readonly rate: string;
-  /** What has become of one that is done. */
-  readonly done: string;
-  /** What it is given, with its article. */
-  readonly answer: string;
+  /** Heading of what each source gave. */
+  readonly answers: string;
+  readonly allDone: string;
+  /** Those that came to nothing, as the end of a run tells of them. */
+  readonly failed: (count: number) => string;
 }
 
-export const LINE_WORDS: RunWords = { item: "line", rate: "calls/s", done: "answered", answer: "an answer" };
-export const PAGE_WORDS: RunWords = { item: "page", rate: "pages/s", done: "read", answer: "a result" };
-export const TEXT_WORDS: RunWords = { item: "text", rate: "texts/s", done: "embedded", answer: "a vector" };
+export const LINE_WORDS: RunWords = {
+  unit: "line",
+  rate: "calls/s",
+  answers: "answers",
+  allDone: "All lines are answered",
+  failed(count) {
+    const holds = count === 1 ? "1 line holds an error" : `${formatCount(count)} lines hold errors`;
+    return `${holds} instead of an answer`;
+  },
+};
+
+export const PAGE_WORDS: RunWords = {
+  unit: "page",
+  rate: "pages/s",
+  answers: "pages",
+  allDone: "All pages are read",
+  failed: (count) => (count === 1 ? "1 page was not read" : `${formatCount(count)} pages were not read`),
+};
+
+export const TEXT_WORDS: RunWords = {
+  unit: "text",
+  rate: "texts/s",
+  answers: "texts",
+  allDone: "All texts are embedded",
+  failed: (count) => (count === 1 ? "1 text has no vector" : `${formatCount(count)} texts have no vector`),
+};

@@ -5,6 +5,7 @@ import { mayHaveToStream } from "../domain/thinking.js";
 import { RequestRejectedError, type SourceReasonDetail } from "../errors.js";
 import type { Incapable } from "../governance/operation.js";
 import type { CheckedRequest } from "./chat-request.js";
+import { unknownModel } from "./unknown-model.js";
 
 /** The sources a request may go to; one object per client and selection, so that its arrays keep their identity. */
 export interface AbleSources {
@@ -101,13 +102,4 @@ export function incapableOf(left: readonly (readonly [SourceConfig, Incapability
       return new RequestRejectedError(`${all} (${why}); nothing was sent`, { code, details: { param } });
     },
   };
-}
-
-/** A model that no source of the scope has. */
-export function unknownModel({ sources, scope }: ScopeConfig, model: string | undefined): RequestRejectedError {
-  const models = [...new Set(sources.map((source) => source.model))].join(", ");
-  return new RequestRejectedError(
-    `no source of scope ${scope} has the model ${JSON.stringify(model)}; configured: ${models || "none"}`,
-    { code: "model_not_found" },
-  );
 }

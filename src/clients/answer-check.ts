@@ -1,4 +1,5 @@
 import type { ChatCompletion, FinishReason } from "../domain/chat.js";
+import { msText } from "../domain/ms-text.js";
 import type { SourceConfig } from "../domain/source.js";
 import { RequestRejectedError, ResultInvalidError } from "../errors.js";
 import type { AttemptContext } from "../ports/transport.js";
@@ -104,7 +105,7 @@ export async function checkKept(
 
 /** The answer of a schema that takes too long. Throws nothing. */
 export function undecided(completion: ChatCompletion, source: SourceConfig, limitMs: number): ResultInvalidError {
-  const expected = `a decision of the schema within ${limitMs} ms`;
+  const expected = `a decision of the schema within ${msText(limitMs)}`;
   const issues = [{ path: "", expected, got: "none" }];
   const error = invalid(withoutSecrets(completion, source), source.name, { ok: false, code: "schema", issues });
   return Object.assign(error, { details: { ...error.details, undecided: true } });

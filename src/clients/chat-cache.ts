@@ -1,5 +1,6 @@
 import { cacheKey, isCacheable } from "../domain/cache-key.js";
 import type { ChatCompletion, ChatEvent, ChatResponse, ToolCall } from "../domain/chat.js";
+import { msText } from "../domain/ms-text.js";
 import { isPromiseLike } from "../domain/promise-like.js";
 import type { SourceConfig } from "../domain/source.js";
 import type { GovernEnvironment } from "../governance/call.js";
@@ -145,7 +146,7 @@ function bounded<T>(
   const { signal, cancellation, deadlineMs } = request;
   return new Promise((resolve, reject) => {
     const limitMs = Math.min(mostMs, deadlineMs ?? mostMs);
-    const cancel = runtime.setTimer(limitMs, () => end(() => reject(new Error(`no answer within ${limitMs} ms`))));
+    const cancel = runtime.setTimer(limitMs, () => end(() => reject(new Error(`no answer within ${msText(limitMs)}`))));
     const leave = (): void => end(() => resolve(null));
     const stopSignal = signal === undefined ? undefined : onSignal(signal, leave);
     const stopCancellation = cancellation?.onCancel(leave);

@@ -40,6 +40,7 @@ test.each([
   ["a parameter in its wire spelling", { ...ok, sampling: { max_tokens: 5 } }, "unknown parameter sampling.max_tokens"],
   ["a parameter that no provider has", { ...ok, sampling: { toString: 5 } }, "unknown parameter sampling.toString"],
   ["a priority that is none", { ...ok, priority: "high" }, "priority"],
+  ["a failover that is none", { ...ok, failover: "sometimes" }, "failover must be on or off"],
   ["a deadline that is none", { ...ok, deadlineMs: Number.NaN }, "deadlineMs"],
   ["a deadline in the past", { ...ok, deadlineMs: -1 }, "deadlineMs must not be negative"],
   ["a cycle in the tools", { ...ok, tools: [cyclic] }, "tools can't be written as JSON"],

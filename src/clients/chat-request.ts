@@ -3,7 +3,7 @@ import { type ChatRequest, SAMPLING_KEYS, type Sampling, type Thinking } from ".
 import { RequestRejectedError } from "../errors.js";
 import type { Cancellation } from "../governance/cancellation.js";
 import type { Ledger } from "../governance/operation.js";
-import { callFieldsProblem, isSignal, isTextOrAbsent } from "./call-fields.js";
+import { isSignal, isTextOrAbsent, optionTrouble } from "./call-options.js";
 
 /**
  * One call as it was when it was made: every field read once and checked, in one fixed shape, so that whatever the
@@ -37,8 +37,8 @@ export function checkRequest(request: ChatRequest, operation: string, cancellati
   }
   const hasParts = checkMessages(messages, operation);
   const parameters = sampling === undefined ? undefined : checkedSampling(sampling, operation);
-  const problem = callFieldsProblem({ sessionId, parentCallId, tag, priority, deadlineMs });
-  if (problem !== null) reject(operation, problem);
+  const trouble = optionTrouble({ sessionId, parentCallId, tag, priority, failover, deadlineMs });
+  if (trouble !== undefined) reject(operation, trouble);
   if (!isTextOrAbsent(model)) reject(operation, "model must be a text");
   if (hedge !== undefined && typeof hedge !== "boolean") reject(operation, "hedge must be true or false");
   if (!isTextOrAbsent(cacheSalt)) reject(operation, "cacheSalt must be a text");

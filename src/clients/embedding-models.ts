@@ -1,6 +1,6 @@
 import type { ScopeConfig } from "../domain/scope.js";
-import { RequestRejectedError } from "../errors.js";
 import type { EmbedRun } from "./embedding-operation.js";
+import { unknownModel } from "./unknown-model.js";
 
 export type ModelSources = Pick<EmbedRun, "sources" | "candidates" | "countsTokens">;
 
@@ -8,7 +8,8 @@ export type ModelSources = Pick<EmbedRun, "sources" | "candidates" | "countsToke
  * The sources that a call may go to; one object per model, because equal calls are recognised by its arrays. Throws
  * RequestRejectedError for a model that no source has.
  */
-export function createModelSources({ scope, sources, global }: ScopeConfig): (model?: string) => ModelSources {
+export function createModelSources(config: ScopeConfig): (model?: string) => ModelSources {
+  const { sources, global } = config;
   const select = (model: string | undefined): ModelSources => {
     const able = model === undefined ? sources : sources.filter((source) => source.model === model);
     const countsTokens = global.tpm > 0 || able.some((source) => source.tpm > 0);
@@ -19,10 +20,6 @@ export function createModelSources({ scope, sources, global }: ScopeConfig): (mo
   return (model) => {
     const selection = selections.get(model);
     if (selection !== undefined) return selection;
-    const known = [...selections.keys()].filter((name) => name !== undefined).join(", ");
-    throw new RequestRejectedError(
-      `no source of scope ${scope} has the model ${JSON.stringify(model)} (configured: ${known})`,
-      { code: "model_not_found", operation: "embedding" },
-    );
+    throw unknownModel(config, model, "embedding");
   };
 }

@@ -42,13 +42,21 @@ async function bytesOf(input: unknown, limits: ImageLimits): Promise<Buffer> {
   // A copy: what the caller does with the bytes while the call waits changes nothing.
   if (ArrayBuffer.isView(input)) {
     checkSize(input.byteLength, limits);
-    return Buffer.from(Buffer.from(input.buffer, input.byteOffset, input.byteLength));
+    return copyOf(input.buffer, limits, input.byteOffset, input.byteLength);
   }
   if (input instanceof ArrayBuffer) {
     checkSize(input.byteLength, limits);
-    return Buffer.from(Buffer.from(input));
+    return copyOf(input, limits);
   }
   return reject(limits, "the image must be bytes, a Blob, a path or a file: URL");
+}
+
+function copyOf(memory: ArrayBufferLike, limits: ImageLimits, at = 0, bytes = memory.byteLength): Buffer {
+  try {
+    return Buffer.from(new Uint8Array(memory, at, bytes));
+  } catch {
+    return reject(limits, "the image's bytes are gone: their ArrayBuffer was handed over (detached)");
+  }
 }
 
 function pathOf(url: URL, limits: ImageLimits): string {

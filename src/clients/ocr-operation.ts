@@ -9,11 +9,14 @@ import type { PartialReply, RequestRejectedError } from "../errors.js";
 import type { Incapable, Operation, PartialFacts, ReplyFacts } from "../governance/operation.js";
 import type { AttemptContext, OcrTransport } from "../ports/transport.js";
 import { incapableOf } from "./able-sources.js";
+import { mostPages } from "./ocr-page-bound.js";
 
 /** What one kind of OCR call is made of. */
 export interface OcrKindOfCall<Completion extends OcrAnswerFacts> {
   readonly kind: OcrKind;
   send(transport: OcrTransport, source: SourceConfig, image: OcrImage, context: AttemptContext): Promise<Completion>;
+  /** The answer as far as it is about the pages that were sent. */
+  within(completion: Completion, mostPages: number): Completion;
   /** Column `response` of a row. */
   describe(completion: Completion): string;
   /** Texts of the answer, for a usage that a chat model didn't report. */
@@ -74,7 +77,8 @@ export class OcrOperation<Completion extends OcrAnswerFacts> implements Operatio
   }
 
   async attempt(source: SourceConfig, context: AttemptContext): Promise<Completion> {
-    const completion = await this.#call.send(this.#transport, source, this.#image, context);
+    const answer = await this.#call.send(this.#transport, source, this.#image, context);
+    const completion = this.#call.within(answer, mostPages(this.#image));
     return completion.usage === null && source.transport === "vlm"
       ? { ...completion, usage: this.#estimated(completion) }
       : completion;

@@ -20,11 +20,12 @@ import { RequestRejectedError } from "../errors.js";
 import type { GovernEnvironment } from "../governance/call.js";
 import { govern } from "../governance/govern.js";
 import type { OcrTransport } from "../ports/transport.js";
-import { unknownModel } from "./able-sources.js";
 import type { CallLifetime } from "./call-lifetime.js";
 import { COMMON_OPTIONS, optionTrouble } from "./call-options.js";
 import { readImage } from "./ocr-input.js";
 import { layoutSummary, NO_TOKENS, type OcrKindOfCall, OcrOperation, type OcrSources } from "./ocr-operation.js";
+import { layoutWithin, textWithin } from "./ocr-page-bound.js";
+import { unknownModel } from "./unknown-model.js";
 
 export interface OcrReader {
   recognizeText(image: OcrInput, options?: OcrCallOptions): Promise<OcrTextResult>;
@@ -43,6 +44,7 @@ const HEALTH_TIMEOUT_MS = 10_000;
 const TEXT: OcrKindOfCall<OcrTextCompletion> = {
   kind: "ocr_text",
   send: (transport, source, image, context) => transport.recognizeText({ source, image, context }),
+  within: textWithin,
   describe: ({ text }) => text,
   textOf: ({ text }) => text,
 };
@@ -50,6 +52,7 @@ const TEXT: OcrKindOfCall<OcrTextCompletion> = {
 const LAYOUT: OcrKindOfCall<OcrLayoutCompletion> = {
   kind: "ocr_layout",
   send: (transport, source, image, context) => transport.parseLayout({ source, image, context }),
+  within: layoutWithin,
   describe: ({ layout: { elements, pages, droppedElements } }) =>
     layoutSummary(elements.length, pages.length, droppedElements),
   textOf: ({ layout }) => layout.elements.map(({ text, html, latex }) => text ?? html ?? latex ?? "").join("\n"),

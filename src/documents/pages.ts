@@ -1,13 +1,13 @@
-import { createHash } from "node:crypto";
-import { constants } from "node:fs";
-import { open } from "node:fs/promises";
 import { basename, resolve } from "node:path";
 import type { OcrMediaType } from "../domain/ocr.js";
-import { mediaTypeOf } from "../domain/picture.js";
-import { DocumentError, openPdf, type PdfDocument } from "./pdf.js";
+import type { Runtime } from "../ports/runtime.js";
+import { readDocument } from "./files.js";
+import { createPdfEngine, DocumentError, type PdfDocument, type PdfEngine } from "./pdf.js";
 
 /** A file that is to be read page by page. */
 export interface SourceDocument {
+  /** As it was named. */
+  readonly given: string;
   /** Absolute. */
   readonly path: string;
   /** Its file name, unique among the documents of a run. */
@@ -19,138 +19,157 @@ export interface SourceDocument {
   readonly sha256: string;
 }
 
-/** A file that was given and can't be read. */
-export interface UnusableFile {
-  readonly path: string;
+/** A file of which nothing can be read. */
+export interface UnreadFile {
+  readonly given: string;
   readonly name: string;
-  /** A finished sentence without its full stop, with the file in it. */
-  readonly reason: string;
+  /** A finished sentence that names the file. */
+  readonly message: string;
 }
 
 export interface LookedAt {
   readonly documents: readonly SourceDocument[];
-  readonly unusable: readonly UnusableFile[];
+  readonly unread: readonly UnreadFile[];
 }
 
-/** Reads what each file is and how many pages it has. Throws DocumentError where two files have one name. */
+/**
+ * Reads what each file is and how many pages it has. One that can't be read costs no other. Throws DocumentError where two
+ * have one name, and where the package that opens PDFs is missing.
+ */
 export async function lookAtDocuments(paths: readonly string[]): Promise<LookedAt> {
+  const files = filesByName(paths);
   const documents: SourceDocument[] = [];
-  const unusable: UnusableFile[] = [];
-  for (const [name, path] of byName(paths)) {
-    try {
-      documents.push(await lookAt(path, name));
-    } catch (error) {
-      // A package that is missing is no fault of the file.
-      if (!(error instanceof DocumentError) || error.kind === "no_driver") throw error;
-      unusable.push({ path, name, reason: error.message });
-    }
-  }
-  return { documents, unusable };
-}
-
-function byName(paths: readonly string[]): ReadonlyMap<string, string> {
-  const found = new Map<string, string>();
-  for (const given of paths) {
-    const path = resolve(given);
-    const name = basename(path);
-    const other = found.get(name) ?? path;
-    if (other !== path) {
-      throw new DocumentError(
-        "document",
-        `${other} and ${path} have the same name, and so would their results. Read them in two runs with a folder each`,
-      );
-    }
-    found.set(name, path);
-  }
-  return found;
-}
-
-async function lookAt(path: string, name: string): Promise<SourceDocument> {
-  const bytes = await readDocument(path);
-  const mediaType = mediaTypeOf(bytes);
-  if (mediaType === undefined) {
-    throw new DocumentError("document", `${path} is neither PNG, JPEG, WebP, TIFF nor PDF by its content`);
-  }
-  const sha256 = sha256Of(bytes);
-  if (mediaType !== "application/pdf") return { path, name, mediaType, pageCount: 1, sha256 };
-  const pdf = await openPdf(bytes, path);
+  const unread: UnreadFile[] = [];
+  const engine = createPdfEngine();
   try {
-    return { path, name, mediaType, pageCount: pdf.pageCount, sha256 };
+    for (const [name, given] of files) {
+      try {
+        documents.push(await lookAt(given, name, engine));
+      } catch (error) {
+        if (!(error instanceof DocumentError) || error.kind === "no_driver") throw error;
+        unread.push({ given, name, message: error.message });
+      }
+    }
   } finally {
-    pdf.close();
+    engine.close();
   }
+  return { documents, unread };
 }
 
-const sha256Of = (bytes: Buffer): string => createHash("sha256").update(bytes).digest("hex");
-
-/** The bytes of a regular file. Throws DocumentError. */
-async function readDocument(path: string): Promise<Buffer> {
-  try {
-    await using file = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
-    const stats = await file.stat();
-    if (!stats.isFile())
+/** By the names that their results will have. */
+function filesByName(paths: readonly string[]): Map<string, string> {
+  const files = new Map<string, string>();
+  for (const given of paths) {
+    const name = basename(resolve(given));
+    const other = files.get(name);
+    if (other !== undefined && resolve(other) !== resolve(given)) {
       throw new DocumentError(
         "document",
-        `${path} is ${stats.isDirectory() ? "a folder; name the files in it" : "no file"}`,
+        `${other} and ${given} have the same name, and so would their results. Rename one, or read them into different folders.`,
       );
-    return await file.readFile();
-  } catch (error) {
-    if (error instanceof DocumentError) throw error;
-    const { code, message } = error as NodeJS.ErrnoException;
-    const why = code === "ENOENT" ? "there is no such file" : message;
-    throw new DocumentError("document", `${path} can't be read: ${why}`, error);
+    }
+    files.set(name, other ?? given);
   }
+  return files;
 }
 
-/** Draws pages of PDFs that stay open between two of them, one document at a time in the order they come. */
+async function lookAt(given: string, name: string, engine: PdfEngine): Promise<SourceDocument> {
+  const path = resolve(given);
+  const { mediaType, sha256, bytes } = await readDocument(path, { name: given, wantsPicture: false });
+  const facts = { given, path, name, mediaType, sha256 };
+  if (bytes === null) return { ...facts, pageCount: 1 };
+  const pdf = await engine.open(bytes, given);
+  pdf.close();
+  return { ...facts, pageCount: pdf.pageCount };
+}
+
+/** Draws pages of PDFs that stay open between two of them, one page at a time in the order they come. */
 export interface PageReader {
-  /** The picture of one page: of a PDF a drawing, of a picture its own bytes. Rejects with DocumentError, also where the file isn't the one of `sha256`. */
-  page(path: string, number: number, sha256?: string): Promise<Buffer>;
+  /**
+   * The picture of one page: of a PDF a drawing, of a picture its own bytes. Rejects with DocumentError, also where the
+   * file isn't the one of `sha256`, and with exactly the reason of the signal.
+   */
+  page(path: string, number: number, options?: PageOptions): Promise<Buffer>;
+  /** Whatever is being drawn. */
   close(): void;
+}
+
+export interface PageOptions {
+  readonly sha256?: string | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface PageReaderOptions {
+  /** Without one a page may take for ever. */
+  readonly clock?: Pick<Runtime, "setTimer">;
+  /** Larger pictures are refused unread. */
+  readonly maxPictureBytes?: number;
 }
 
 /** Documents kept open: calls in flight at the end of one document and the beginning of the next. */
 const MAX_OPEN = 4;
 
-export function createPageReader(): PageReader {
-  const opened = new Map<string, Promise<{ bytes: Buffer; pdf: PdfDocument | null }>>();
-  let turn: Promise<unknown> = Promise.resolve();
+interface OpenFile {
+  readonly sha256: string;
+  readonly picture: Buffer | null;
+  readonly pdf: PdfDocument | null;
+}
 
-  function documentAt(path: string): Promise<{ bytes: Buffer; pdf: PdfDocument | null }> {
+export function createPageReader({ clock, maxPictureBytes }: PageReaderOptions = {}): PageReader {
+  const engine = createPdfEngine(clock);
+  const opened = new Map<string, Promise<OpenFile>>();
+  let turn: Promise<unknown> = Promise.resolve();
+  let isClosed = false;
+
+  function fileAt(path: string): Promise<OpenFile> {
     const known = opened.get(path);
-    if (known !== undefined) {
-      opened.delete(path);
-      opened.set(path, known);
-      return known;
-    }
-    const opening = openAt(path);
+    opened.delete(path);
+    const opening = known ?? openAt(path);
+    // The latest is the last to go.
     opened.set(path, opening);
-    opening.catch(() => opened.delete(path));
-    for (const [oldest, document] of opened) {
+    if (known !== undefined) return known;
+    // A picture is wanted once.
+    const forget = (): void => {
+      if (opened.get(path) === opening) opened.delete(path);
+    };
+    opening.then(({ pdf }) => pdf === null && forget(), forget);
+    for (const [oldest, file] of opened) {
       if (opened.size <= MAX_OPEN) break;
       opened.delete(oldest);
-      void closed(document);
+      file.then(
+        ({ pdf }) => pdf?.close(),
+        () => {},
+      );
     }
     return opening;
   }
 
+  async function openAt(path: string): Promise<OpenFile> {
+    const { mediaType, sha256, bytes } = await readDocument(path, { name: path, wantsPicture: true, maxPictureBytes });
+    if (mediaType !== "application/pdf") return { sha256, picture: bytes, pdf: null };
+    return { sha256, picture: null, pdf: await engine.open(bytes!, path) };
+  }
+
   async function read(path: string, number: number, sha256: string | undefined): Promise<Buffer> {
-    const { bytes, pdf } = await documentAt(path);
-    if (sha256 !== undefined && sha256Of(bytes) !== sha256) {
+    const file = await fileAt(path);
+    if (sha256 !== undefined && file.sha256 !== sha256) {
       throw new DocumentError("document", `${path} was changed since its pages were counted`);
     }
-    if (pdf !== null) return pdf.renderPage(number);
-    if (number === 1) return bytes;
+    if (file.pdf !== null) return file.pdf.renderPage(number);
+    if (number === 1) return file.picture!;
     throw new DocumentError("page", `${path} is a picture: it has no page ${number}`);
   }
 
   /** What one page did to the drawing program is not the next one's fault: everything is opened afresh, and it is tried once more. */
-  async function readAgain(path: string, number: number, sha256: string | undefined): Promise<Buffer> {
+  async function readAgain(path: string, number: number, { sha256, signal }: PageOptions): Promise<Buffer> {
+    signal?.throwIfAborted();
     try {
       return await read(path, number, sha256);
     } catch (error) {
       if (!(error instanceof DocumentError) || error.kind !== "engine") throw error;
       opened.clear();
+      signal?.throwIfAborted();
+      if (isClosed) throw error;
       return await read(path, number, sha256).catch((again: unknown) => {
         opened.clear();
         throw again;
@@ -159,25 +178,27 @@ export function createPageReader(): PageReader {
   }
 
   return {
-    // One at a time: a drawn page takes tens of megabytes, and the main thread.
-    page(path, number, sha256) {
-      const drawn = turn.then(() => readAgain(path, number, sha256));
+    // One at a time: a drawn page takes tens of megabytes.
+    page(path, number, options = {}) {
+      const drawn = turn.then(() => readAgain(path, number, options));
       turn = drawn.catch(() => {});
-      return drawn;
+      return untilAborted(drawn, options.signal);
     },
     close() {
-      for (const document of opened.values()) void closed(document);
+      isClosed = true;
       opened.clear();
+      engine.close();
     },
   };
 }
 
-async function openAt(path: string): Promise<{ bytes: Buffer; pdf: PdfDocument | null }> {
-  const bytes = await readDocument(path);
-  return { bytes, pdf: mediaTypeOf(bytes) === "application/pdf" ? await openPdf(bytes, path) : null };
-}
-
-async function closed(document: Promise<{ pdf: PdfDocument | null }>): Promise<void> {
-  const opened = await document.catch(() => undefined);
-  opened?.pdf?.close();
+/** Who no longer waits need not wait for what is being drawn. */
+function untilAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return work;
+  return new Promise((resolve, reject) => {
+    const leave = (): void => reject(signal.reason);
+    signal.addEventListener("abort", leave, { once: true });
+    work.then(resolve, reject).finally(() => signal.removeEventListener("abort", leave));
+    if (signal.aborted) leave();
+  });
 }

@@ -1,5 +1,5 @@
-import type { PDFiumLibrary } from "@hyzyla/pdfium";
-import { encodePng } from "./png.js";
+import type { Runtime } from "../ports/runtime.js";
+import { type PdfAnswer, type PdfQuestion, type PdfThread, startPdfThread } from "./pdf-thread.js";
 
 /** Why a document can't be opened, or a page can't be drawn: a finished sentence for people. */
 export class DocumentError extends Error {
@@ -21,88 +21,94 @@ export interface PdfDocument {
   close(): void;
 }
 
+/** The program that draws, in a thread of its own. */
+export interface PdfEngine {
+  /**
+   * Opens a PDF; takes the bytes over. `name` stands in errors. Rejects with DocumentError when it is encrypted, broken, or
+   * without pages, and when the package is missing.
+   */
+  open(bytes: Buffer, name: string): Promise<PdfDocument>;
+  /** Ends the thread, whatever it draws. A later `open` starts another one. */
+  close(): void;
+}
+
 /** What OCR servers render PDFs with themselves (reference-providers §1.1). */
 export const RENDER_DPI = 200;
-const POINTS_PER_INCH = 72;
-/** A poster at 200 dpi would take gigabytes: larger pages are drawn more coarsely. */
-const MAX_PIXELS = 40_000_000;
+/** A page takes 50 ms, a poster a second: what draws longer than this never ends, or is made to last. */
+const LONGEST_DRAWING_MS = 120_000;
 
 const NO_DRIVER =
   "Reading the pages of a PDF needs the package @hyzyla/pdfium: npm install @hyzyla/pdfium. Pictures (PNG, JPEG, WebP, TIFF) need nothing.";
 
-let library: Promise<PDFiumLibrary> | undefined;
+const LOST = "it takes more than the drawing program has";
+const TOO_LATE = `it was not done after ${LONGEST_DRAWING_MS / 1_000} s`;
 
-/** Loaded once, when the first PDF is opened. */
-async function pdfium(): Promise<PDFiumLibrary> {
-  library ??= import("@hyzyla/pdfium").then(({ PDFiumLibrary: Library }) => Library.init());
-  try {
-    return await library;
-  } catch (error) {
-    library = undefined;
-    throw new DocumentError("no_driver", NO_DRIVER, error);
-  }
-}
+/** With a clock, a page that is never drawn to its end is given up. */
+export function createPdfEngine(clock?: Pick<Runtime, "setTimer">): PdfEngine {
+  let thread: PdfThread | undefined;
+  let lastFile = 0;
 
-/**
- * Opens a PDF. `name` stands in errors. One page at a time is drawn in this process, on the main thread (about 50 ms).
- * Throws DocumentError when it is encrypted, broken, or without pages, and when the package is missing.
- */
-export async function openPdf(bytes: Buffer, name: string): Promise<PdfDocument> {
-  const engine = await pdfium();
-  let document: Awaited<ReturnType<PDFiumLibrary["loadDocument"]>>;
-  let pageCount = 0;
-  try {
-    document = await engine.loadDocument(bytes);
-    pageCount = document.getPageCount();
-  } catch (error) {
-    if (hasAborted(error))
-      throw aborted(`${name} can't be opened as a PDF: it takes more than the drawing program has`, error);
-    throw new DocumentError("document", `${name} can't be opened as a PDF: ${said(error)}`, error);
+  async function ask(asked: PdfThread, question: PdfQuestion): Promise<PdfAnswer & { readonly isLate?: boolean }> {
+    let isLate = false;
+    const cancel = clock?.setTimer(LONGEST_DRAWING_MS, () => {
+      isLate = true;
+      asked.end();
+    });
+    const answer = await asked.ask(question);
+    cancel?.();
+    if (answer.trouble === "lost") asked.end();
+    return { ...answer, isLate };
   }
-  if (pageCount === 0) {
-    document.destroy();
-    throw new DocumentError("document", `${name} is a PDF without pages`);
-  }
-  return {
-    pageCount,
-    async renderPage(number, dpi = RENDER_DPI) {
-      if (!(number >= 1 && number <= pageCount)) {
-        throw new DocumentError("page", `${name} has no page ${number}: its pages are 1 to ${pageCount}`);
-      }
-      try {
-        const page = document.getPage(number - 1);
-        const { originalWidth, originalHeight } = page.getOriginalSize();
-        const wanted = dpi / POINTS_PER_INCH;
-        const largest = Math.sqrt(MAX_PIXELS / Math.max(1, originalWidth * originalHeight));
-        const bitmap = await page.render({ scale: Math.min(wanted, largest), render: "bitmap" });
-        if (bitmap.width < 1 || bitmap.height < 1) throw new Error("it has no area");
-        return await encodePng(bitmap.data, bitmap.width, bitmap.height);
-      } catch (error) {
-        if (hasAborted(error)) {
-          throw aborted(`page ${number} of ${name} can't be drawn: it takes more than the drawing program has`, error);
+
+  async function open(bytes: Buffer, name: string): Promise<PdfDocument> {
+    if (thread === undefined || thread.isGone) thread = startPdfThread();
+    const own = thread;
+    const file = ++lastFile;
+    const opened = await ask(own, { kind: "open", file, bytes: ofItsOwn(bytes) });
+    if (opened.trouble === "no_driver") throw new DocumentError("no_driver", NO_DRIVER, opened.reason);
+    const cant = `${name} can't be opened as a PDF`;
+    if (opened.isLate) throw new DocumentError("document", `${cant}: ${TOO_LATE}`);
+    if (opened.trouble === "lost") throw new DocumentError("engine", `${cant}: ${LOST}`, opened.reason);
+    if (opened.trouble !== undefined) throw new DocumentError("document", `${cant}: ${inPlainWords(opened.reason)}`);
+    const { pageCount = 0 } = opened;
+    if (pageCount === 0) throw new DocumentError("document", `${name} is a PDF without pages`);
+    return {
+      pageCount,
+      async renderPage(number, dpi = RENDER_DPI) {
+        if (!(number >= 1 && number <= pageCount)) {
+          throw new DocumentError("page", `${name} has no page ${number}: its pages are 1 to ${pageCount}`);
         }
-        throw new DocumentError("page", `page ${number} of ${name} can't be drawn: ${said(error)}`, error);
-      }
+        const { png, trouble, reason, isLate } = await ask(own, { kind: "draw", file, page: number, dpi });
+        if (png !== undefined) return Buffer.from(png.buffer, png.byteOffset, png.byteLength);
+        const undrawn = `page ${number} of ${name} can't be drawn`;
+        // It would take as long again: the next page finds everything closed, and opens it anew.
+        if (isLate) throw new DocumentError("page", `${undrawn}: ${TOO_LATE}`);
+        if (trouble === "lost") throw new DocumentError("engine", `${undrawn}: ${LOST}`, reason);
+        throw new DocumentError("page", `${undrawn}: ${reason}`);
+      },
+      close: () => void own.ask({ kind: "close", file }),
+    };
+  }
+
+  return {
+    open,
+    close() {
+      thread?.end();
+      thread = undefined;
     },
-    close: () => document.destroy(),
   };
 }
 
-/** WebAssembly that has ended itself, or its memory: nothing it held can be used again. */
-function hasAborted(error: unknown): boolean {
-  return (
-    (error instanceof Error && error.name === "RuntimeError") ||
-    /abort|allocate memory|enlarge memory/i.test(said(error))
-  );
+/** Memory that is shared with other buffers can't be handed over. */
+function ofItsOwn(bytes: Buffer): Buffer {
+  if (bytes.byteOffset === 0 && bytes.buffer.byteLength === bytes.length) return bytes;
+  const own = Buffer.allocUnsafeSlow(bytes.length);
+  bytes.copy(own);
+  return own;
 }
 
-function aborted(message: string, error: unknown): DocumentError {
-  library = undefined;
-  return new DocumentError("engine", message, error);
-}
-
-/** The library's own words, in one line. */
-function said(error: unknown): string {
-  const text = error instanceof Error ? error.message : String(error);
-  return text.split("\n", 1)[0]!.slice(0, 200);
+/** What the library says of a file, where that is not for people. */
+function inPlainWords(reason = ""): string {
+  if (/password/i.test(reason)) return "it is protected by a password";
+  return reason;
 }

@@ -1,3 +1,4 @@
+import { RequestRejectedError } from "../errors.js";
 import type { UpstreamLimits } from "./upstream-limits.js";
 import type { Usage } from "./usage.js";
 
@@ -121,8 +122,13 @@ export interface OcrHealth {
   readonly detail: string;
 }
 
-/** Corners in pixels of a picture of this size, not rounded. */
+/** Corners in pixels of a picture of this size, not rounded. Throws RequestRejectedError for what is no box or no size. */
 export function toPixels(bbox: OcrBox, width: number, height: number): OcrBox {
+  const isBox = Array.isArray(bbox) && bbox.length === 4 && bbox.every((side) => Number.isFinite(side));
+  if (!isBox) throw new RequestRejectedError("toPixels: bbox must be [x0, y0, x1, y1]", { code: "bad_request" });
+  if (![width, height].every((side) => Number.isFinite(side) && side > 0)) {
+    throw new RequestRejectedError("toPixels: width and height must be numbers above 0", { code: "bad_request" });
+  }
   return [bbox[0] * width, bbox[1] * height, bbox[2] * width, bbox[3] * height];
 }
 

@@ -1,4 +1,5 @@
 import { countOf } from "../domain/count-of.js";
+import { msText } from "../domain/ms-text.js";
 import type { SourceConfig } from "../domain/source.js";
 import type { Passed, Refusal, SourceSnapshot } from "../domain/tick.js";
 import {
@@ -151,13 +152,13 @@ export function stalled(call: Call, nowMs: number, snapshot: readonly SourceSnap
   });
 }
 
-function deadlineLengthMs(call: Call): number | undefined {
+function deadlineText(call: Call): string {
   const { wholeDeadlineMs, deadlineMs } = call.options;
-  return wholeDeadlineMs ?? deadlineMs ?? call.environment.config.deadlineMs;
+  return msText((wholeDeadlineMs ?? deadlineMs ?? call.environment.config.deadlineMs)!);
 }
 
 export function deadlinePassed(call: Call): AllSourcesExhausted {
-  const text = `the deadline of ${deadlineLengthMs(call)} ms passed after ${attemptsText(call)}`;
+  const text = `the deadline of ${deadlineText(call)} passed after ${attemptsText(call)}`;
   return exhausted(call, "deadline_exceeded", { retryAfterMs: 0, sources: waitedFor(call), text });
 }
 
@@ -165,7 +166,7 @@ export function deadlinePassed(call: Call): AllSourcesExhausted {
 function deadlineTooNear(call: Call, sources: Record<string, SourceReasonDetail>): AllSourcesExhausted {
   const leftMs = Math.max(0, Math.floor(call.interrupt.remainingMs()));
   const text =
-    `no source is expected to answer within the ${leftMs} ms that are left of the deadline of ${deadlineLengthMs(call)} ms ` +
+    `no source is expected to answer within the ${leftMs} ms that are left of the deadline of ${deadlineText(call)} ` +
     `(after ${attemptsText(call)}); allow more time, or set scheduling.deadlineRefusal to false to try all the same`;
   return exhausted(call, "deadline_exceeded", { retryAfterMs: 0, sources, text });
 }

@@ -1,5 +1,6 @@
 import { createRequire } from "node:module";
 import { startTimer } from "../backends/system.js";
+import { msText } from "../domain/ms-text.js";
 import { driverDsn, dsnHider, shownDsn } from "../domain/postgres-dsn.js";
 import { isConnectionFault, LateError, PoolError, textOf } from "./postgres-errors.js";
 import { type ClientClass, withPasswordFile } from "./postgres-password.js";
@@ -253,7 +254,7 @@ function limited<T>(promise: Promise<T>, limitMs: number, onLate: (value: T) => 
       limitMs,
       () => {
         isLate = true;
-        reject(new LateError(`no answer within ${limitMs} ms`));
+        reject(new LateError(`no answer within ${msText(limitMs)}`));
       },
       true,
     );

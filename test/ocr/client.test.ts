@@ -219,6 +219,9 @@ describe("failures by their class", () => {
     const server = await paddle({ faults: { hang: true } });
     const { client } = clientOf([source("a", server.baseUrl, { timeoutMs: 150 })], { retry: { maxAttempts: 1 } });
     await expect(client.recognizeText(PICTURE)).rejects.toMatchObject({ cause: { code: "timeout" } });
+    const uneven = clientOf([source("a", server.baseUrl, { timeoutMs: 150.416754 })], { retry: { maxAttempts: 1 } });
+    await expect(uneven.client.recognizeText(PICTURE)).rejects.toThrow(/within 150 ms \(TIMEOUT_S\)/);
+    await expect(uneven.client.recognizeText(PICTURE, { deadlineMs: 100.4167 })).rejects.toThrow(/deadline of 100 ms/);
     const abort = new AbortController();
     const reason = new Error("left");
     const call = client.recognizeText(PICTURE, { signal: abort.signal });

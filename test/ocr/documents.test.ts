@@ -3,10 +3,10 @@ import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
-import { describe, expect, test } from "vitest";
+import { afterAll, describe, expect, test } from "vitest";
 import { overlayHtml } from "../../src/documents/overlay.js";
 import { createPageReader, lookAtDocuments } from "../../src/documents/pages.js";
-import { openPdf } from "../../src/documents/pdf.js";
+import { createPdfEngine } from "../../src/documents/pdf.js";
 import type { OcrMediaType } from "../../src/domain/ocr.js";
 import { mediaTypeOf, pictureSize } from "../../src/domain/picture.js";
 import { pdfOf, pngOf, tiffOf } from "./pictures.js";
@@ -37,6 +37,16 @@ describe("pictures by their content", () => {
   test("a PDF may have junk before its header", () => {
     expect(mediaTypeOf(Buffer.from(`${" ".repeat(500)}%PDF-1.7`))).toBe("application/pdf");
     expect(mediaTypeOf(Buffer.from(`${" ".repeat(2_000)}%PDF-1.7`))).toBeUndefined();
+    expect(mediaTypeOf(Buffer.from("\ufeff\r\n%PDF-1.7"))).toBe("application/pdf");
+    const answer = Buffer.concat([Buffer.from("HTTP/1.1 200 OK\r\n\r\n"), pdfOf(1)]);
+    expect(mediaTypeOf(answer)).toBe("application/pdf");
+    expect(mediaTypeOf(answer.subarray(0, 200), answer.subarray(-200))).toBe("application/pdf");
+  });
+
+  test("a text that speaks of PDFs is none", () => {
+    const script = '#!/bin/sh\necho "%PDF-1.7" > out.pdf\nls\n';
+    expect(mediaTypeOf(Buffer.from(script))).toBeUndefined();
+    expect(mediaTypeOf(Buffer.from(`# %PDF-1.4\n${"x".repeat(5_000)}`))).toBeUndefined();
   });
 
   test("never throws and never hangs, whatever stands behind the first bytes", () => {
@@ -55,8 +65,11 @@ describe("pictures by their content", () => {
 });
 
 describe("pages of a PDF", () => {
+  const engine = createPdfEngine();
+  afterAll(() => engine.close());
+
   test("are drawn one by one as PNG of 200 dpi", async () => {
-    const pdf = await openPdf(pdfOf(3), "three.pdf");
+    const pdf = await engine.open(pdfOf(3), "three.pdf");
     expect(pdf.pageCount).toBe(3);
     const [first, third] = [await pdf.renderPage(1), await pdf.renderPage(3)];
     expect(pictureSize(first, "image/png")).toEqual({ width: 1_700, height: 2_200 });
@@ -66,7 +79,7 @@ describe("pages of a PDF", () => {
   });
 
   test("of a broken file are told with its name", async () => {
-    await expect(openPdf(Buffer.from("%PDF-1.4 and nothing"), "bad.pdf")).rejects.toThrow(
+    await expect(engine.open(Buffer.from("%PDF-1.4 and nothing"), "bad.pdf")).rejects.toThrow(
       /bad\.pdf can't be opened as a PDF/,
     );
   });
@@ -95,18 +108,25 @@ describe("what is to be read", () => {
     const other = mkdtempSync(join(tmpdir(), "pgw-documents-"));
     writeFileSync(join(other, "a.pdf"), pdfOf(1));
     await expect(lookAtDocuments([pdf, join(other, "a.pdf")])).rejects.toThrow(/have the same name/);
-    const script = fileOf("make.sh", Buffer.from("#!/bin/sh\necho '%PDF-1.7' > a.pdf\n"));
-    const { documents: good, unusable } = await lookAtDocuments([
+  });
+
+  test("one that can't be read costs no other", async () => {
+    const good = fileOf("good.png", pngOf(5, 5));
+    const bad = [
       fileOf("c.txt", Buffer.from("hello")),
-      pdf,
       folder,
-      script,
-    ]);
-    expect(good.map(({ path }) => path)).toEqual([pdf]);
-    expect(unusable.map(({ reason }) => reason)).toEqual([
+      join(folder, "gone.pdf"),
+      fileOf("cut.pdf", Buffer.from("%PDF-1.4 and nothing")),
+      fileOf("empty.pdf", Buffer.alloc(0)),
+    ];
+    const { documents, unread } = await lookAtDocuments([...bad, good]);
+    expect(documents.map(({ name }) => name)).toEqual(["good.png"]);
+    expect(unread.map(({ message }) => message)).toEqual([
       expect.stringMatching(/c\.txt is neither PNG/),
       expect.stringMatching(/is a folder; name the files in it/),
-      expect.stringMatching(/make\.sh is neither PNG/),
+      expect.stringMatching(/gone\.pdf can't be read: there is no such file/),
+      expect.stringMatching(/cut\.pdf can't be opened as a PDF/),
+      expect.stringMatching(/empty\.pdf is empty/),
     ]);
   });
 });
@@ -139,13 +159,14 @@ test("the overlay shows texts as text, whatever a model wrote", () => {
 
 test("a file that changed since its pages were counted is not read, and a page without area is none", async () => {
   const path = fileOf("changing.png", pngOf(5, 5));
-  const [document] = (await lookAtDocuments([path])).documents;
+  const { documents } = await lookAtDocuments([path]);
+  const { sha256 } = documents[0]!;
   const reader = createPageReader();
-  expect(await reader.page(path, 1, document!.sha256)).toEqual(pngOf(5, 5));
+  expect(await reader.page(path, 1, { sha256 })).toEqual(pngOf(5, 5));
   reader.close();
   writeFileSync(path, pngOf(6, 6));
   const later = createPageReader();
-  await expect(later.page(path, 1, document!.sha256)).rejects.toThrow(
+  await expect(later.page(path, 1, { sha256 })).rejects.toThrow(
     /changing\.png was changed since its pages were counted/,
   );
   const flat = fileOf("flat.pdf", pdfOf(1, [0.01, 0.01]));
@@ -157,6 +178,6 @@ test("a pipe is refused instead of being waited for", async () => {
   const path = join(folder, "pipe.png");
   execFileSync("mkfifo", [path]);
   await expect(createPageReader().page(path, 1)).rejects.toThrow(/pipe\.png is no file/);
-  const { unusable } = await lookAtDocuments([path]);
-  expect(unusable[0]?.reason).toMatch(/pipe\.png is no file/);
+  const { unread } = await lookAtDocuments([path]);
+  expect(unread[0]?.message).toMatch(/pipe\.png is no file/);
 });

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { givenValue } from "../../domain/given-value.js";
+import { msText } from "../../domain/ms-text.js";
 import { methodProblems, RUNTIME_REMEDY } from "../../domain/option-values.js";
 import { ConfigError, type ConfigProblem } from "../../errors.js";
 import type { Runtime } from "../../ports/runtime.js";
@@ -215,8 +216,8 @@ export class RedisConnection {
   }
 
   #tooLate(sent: boolean): RedisFailure {
-    if (sent) return new RedisFailure("timeout", `no answer within ${this.timeoutMs} ms`);
-    return new RedisFailure("unreachable", `no connection within ${this.timeoutMs} ms`);
+    if (sent) return new RedisFailure("timeout", `no answer within ${msText(this.timeoutMs)}`);
+    return new RedisFailure("unreachable", `no connection within ${msText(this.timeoutMs)}`);
   }
 
   #deadline(callback: () => void): () => void {

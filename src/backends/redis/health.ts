@@ -1,3 +1,4 @@
+import { msText } from "../../domain/ms-text.js";
 import type { Runtime } from "../../ports/runtime.js";
 import { createSystemRuntime } from "../system.js";
 import { DEFAULT_TIMEOUT_MS, RedisConnection, type RedisConnectionOptions, redisScript } from "./connection.js";
@@ -176,6 +177,6 @@ function warningsOf(facts: RedisFacts, timeoutMs: number): string[] {
     ...(isBounded && usedMemoryBytes > NEARLY_FULL * maxmemoryBytes
       ? ["its memory is nearly used up (maxmemory)"]
       : []),
-    ...(latencyMs > timeoutMs / 4 ? [`it answers slowly for a time-out of ${timeoutMs} ms`] : []),
+    ...(latencyMs > timeoutMs / 4 ? [`it answers slowly for a time-out of ${msText(timeoutMs)}`] : []),
   ];
 }

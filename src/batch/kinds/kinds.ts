@@ -28,6 +28,8 @@ export interface OcrLine {
   readonly page?: number;
   /** Of the file, where the line is only good for that one. */
   readonly sha256?: string;
+  /** Where the picture of the page is kept once it is read; never part of a line's text. */
+  readonly pictureAt?: string;
   readonly model?: string;
 }
 

@@ -1,3 +1,4 @@
+import { keepPicture } from "../../documents/files.js";
 import type { PageReader } from "../../documents/pages.js";
 import { DocumentError } from "../../documents/pdf.js";
 import type { OcrCallOptions, OcrInput, OcrLayoutResult, OcrTextResult } from "../../domain/ocr.js";
@@ -19,11 +20,13 @@ export function ocrLines(client: OcrLineClient, pages: PageReader): BatchClient 
     models: client.models,
     async call({ request, sessionId, parentCallId }, signal) {
       if (request.kind !== "ocr") throw new TypeError(`a line of kind ${request.kind} came to a client for OCR`);
-      const image = await pictureOf(request, pages);
+      const image = await pictureOf(request, pages, signal);
       const { model } = request;
       const options = { sessionId, parentCallId, signal, ...(model === undefined ? {} : { model }) };
       if (request.operation === "ocr_text") return textAnswer(await client.recognizeText(image, options));
-      return layoutAnswer(await client.parseLayout(image, options));
+      const answer = layoutAnswer(await client.parseLayout(image, options));
+      if (request.pictureAt !== undefined && Buffer.isBuffer(image)) await keepPicture(request.pictureAt, image);
+      return answer;
     },
     snapshot: () => client.snapshot(),
     leases: () => client.leases(),
@@ -31,10 +34,14 @@ export function ocrLines(client: OcrLineClient, pages: PageReader): BatchClient 
 }
 
 /** A page that can't be drawn is the line's own fault; a package that is missing is everybody's. */
-async function pictureOf({ image, page, sha256, operation }: OcrLine, pages: PageReader): Promise<OcrInput> {
+async function pictureOf(
+  { image, page, sha256, operation }: OcrLine,
+  pages: PageReader,
+  signal: AbortSignal,
+): Promise<OcrInput> {
   if (page === undefined && sha256 === undefined) return image;
   try {
-    return await pages.page(image, page ?? 1, sha256);
+    return await pages.page(image, page ?? 1, { sha256, signal });
   } catch (error) {
     if (!(error instanceof DocumentError)) throw error;
     throw new RequestRejectedError(`${error.message}; nothing was sent`, { code: "bad_request", operation });

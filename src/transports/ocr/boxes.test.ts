@@ -11,8 +11,10 @@ describe("a box", () => {
     ["of numbers that are texts", ["20", " 10.0 ", "1e2", "+50"], [0.1, 0.1, 0.5, 0.5]],
     ["with left and right swapped", [100, 10, 20, 50], [0.1, 0.1, 0.5, 0.5]],
     ["upside down", [20, 50, 100, 10], [0.1, 0.1, 0.5, 0.5]],
-    ["that begins left of and above its page", [-20, -1e9, 100, 50], [0, 0, 0.5, 0.5]],
-    ["that ends right of and below its page", [20, 10, 201, 1e300], [0.1, 0.1, 1, 1]],
+    ["that begins left of and above its page", [-20, -900, 100, 50], [0, 0, 0.5, 0.5]],
+    ["that ends right of and below its page", [20, 10, 201, 1_000], [0.1, 0.1, 1, 1]],
+    ["that ends in no place at all", [0, 0, 1e308, 1e308], null],
+    ["that begins in no place at all", [-1e9, 10, 100, 50], null],
     [
       "as two points",
       [

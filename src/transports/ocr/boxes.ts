@@ -51,6 +51,13 @@ function pointsOf(raw: unknown): Point[] | null {
   return Array.from({ length: numbers.length / 2 }, (_, n): Point => [numbers[2 * n]!, numbers[2 * n + 1]!]);
 }
 
+/** A little out of the page is a box that can be cut; so many pages away is no place at all. */
+const MAX_PAGES_AWAY = 10;
+
+function isNear(value: number, whole: number): boolean {
+  return Math.abs(value / whole) <= MAX_PAGES_AWAY;
+}
+
 function share(value: number, whole: number): number {
   return Math.min(1, Math.max(0, value / whole));
 }
@@ -66,7 +73,8 @@ export function isPageSize(width: unknown, height: unknown): boolean {
  */
 export function readBox(raw: unknown, { width, height, origin }: BoxFrame): OcrBox | null {
   const points = isPageSize(width, height) ? pointsOf(raw) : null;
-  if (points === null || !points.every(([x, y]) => Number.isFinite(x) && Number.isFinite(y))) return null;
+  // What is no number is near nothing.
+  if (points === null || !points.every(([x, y]) => isNear(x, width) && isNear(y, height))) return null;
   let [x0, y0, x1, y1] = [1, 1, 0, 0];
   for (const [x, yRaw] of points) {
     const y = origin === "bottom-left" ? height - yRaw : yRaw;

@@ -1,3 +1,4 @@
+import { msText } from "../../domain/ms-text.js";
 import type { OcrLayout, OcrLayoutCompletion } from "../../domain/ocr.js";
 import type { OcrAttempt } from "../../ports/transport.js";
 import type { HttpClient } from "../http.js";
@@ -91,7 +92,7 @@ function lostTwice(error: unknown, { attempt, wire, lost }: ArchiveFetch) {
 async function readArchive(answer: WholeBody, { attempt, left }: ArchiveFetch): Promise<OcrLayout> {
   const { members, problem, entries } = await readZip(answer.bytes, SUFFIX, { isStopped: left.isOver });
   if (left.isOver()) {
-    throw transientEnd(answer, "timeout", `no complete answer within ${attempt.source.timeoutMs} ms (TIMEOUT_S)`);
+    throw transientEnd(answer, "timeout", `no complete answer within ${msText(attempt.source.timeoutMs)} (TIMEOUT_S)`);
   }
   const refuse = (what: string) => {
     const details = { entryCount: entries.count, entries: entries.names.map(answer.redact) };

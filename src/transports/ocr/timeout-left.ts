@@ -1,3 +1,4 @@
+import { msText } from "../../domain/ms-text.js";
 import type { AttemptContext } from "../../ports/transport.js";
 import { transientEnd } from "../openai/judge.js";
 import type { WholeBody } from "../openai/whole-answer.js";
@@ -21,7 +22,7 @@ export function timeLeft(first: WholeBody, timeoutMs: number, context: AttemptCo
     forNextMs() {
       const left = leftMs();
       if (left > 0) return Number.isFinite(left) ? left : 0;
-      throw transientEnd(first, "timeout", `no complete answer within ${timeoutMs} ms (TIMEOUT_S)`);
+      throw transientEnd(first, "timeout", `no complete answer within ${msText(timeoutMs)} (TIMEOUT_S)`);
     },
     isOver: () => context.aborted || leftMs() <= 0,
     elapsedMs: () => runtime.now() - sentMs,

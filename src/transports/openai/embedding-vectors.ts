@@ -2,6 +2,7 @@ import { endianness } from "node:os";
 import { countOf } from "../../domain/count-of.js";
 import { textName, type Vector } from "../../domain/embedding.js";
 import type { ErrorCode } from "../../errors.js";
+import type { Spans } from "./embedding-spans.js";
 
 /**
  * The vectors of an embedding answer, by the index of each item (spec 06). Nothing is guessed, cut or filled up: an
@@ -89,9 +90,23 @@ function widthProblem(
   return { code: "dimension_mismatch", what, details: { index, dim: width, expected } };
 }
 
+/** Vectors of an answer whose long texts were taken out; undefined = one of them is not what it seems. */
+export function readSpans(data: readonly unknown[], spans: Spans, wanted: WantedVectors): Vector[] | undefined {
+  if (spans.count !== data.length) return undefined;
+  const filled = data.map((item) => {
+    const embedding = spans.vectorOf((item as Item)?.embedding);
+    return embedding === undefined ? undefined : { index: (item as Item)?.index, embedding };
+  });
+  if (filled.includes(undefined)) return undefined;
+  const vectors = readVectors(filled, wanted);
+  return Array.isArray(vectors) ? vectors : undefined;
+}
+
 /** The value's own type decides, not what was asked for. A string = what is wrong with it. */
 function readVector(value: unknown): Vector | string {
   if (typeof value === "string") return decodeBase64(value);
+  // No JSON has one: it was taken out of the bytes.
+  if (value instanceof Float32Array) return value;
   if (!Array.isArray(value)) return value === undefined || value === null ? "is missing" : "is no list of numbers";
   if (value.length === 0) return "is empty";
   for (const number of value as readonly unknown[]) {
@@ -109,7 +124,7 @@ const IS_BIG_ENDIAN = endianness() === "BE";
  * Little-endian float32 (spec 06). Node's own decoder skips what it doesn't know, and then writes fewer bytes than the
  * length of the text promises: that tells a broken text without reading it twice.
  */
-function decodeBase64(text: string): Float32Array | string {
+export function decodeBase64(text: string): Float32Array | string {
   if (text.length === 0) return "is empty";
   if (text.length % 4 !== 0) return "is no valid base64";
   const padding = text.endsWith("==") ? 2 : text.endsWith("=") ? 1 : 0;
@@ -117,19 +132,18 @@ function decodeBase64(text: string): Float32Array | string {
   if (bytes % BYTES_PER_FLOAT !== 0) {
     return BASE64.test(text) ? `is ${bytes} bytes of base64, which are no whole float32 numbers` : "is no valid base64";
   }
-  const floats = new Float32Array(bytes / BYTES_PER_FLOAT);
-  const target = Buffer.from(floats.buffer);
+  // Memory of its own that nobody has emptied: it is filled to its end, or thrown away.
+  const target = Buffer.allocUnsafeSlow(bytes);
   // The letters of base64url would be taken too.
   if (target.write(text, "base64") !== bytes || text.includes("-") || text.includes("_")) return "is no valid base64";
   if (IS_BIG_ENDIAN) target.swap32();
+  const floats = new Float32Array(target.buffer, 0, bytes / BYTES_PER_FLOAT);
   return areFinite(floats) ? floats : "holds a number that is not finite";
 }
 
-/** All bits of the exponent set: NaN or Infinity. Whole numbers are compared faster than fractions. */
-const NOT_FINITE_BITS = 0x7f80_0000;
-
+/** A number times 0 is 0, but for NaN and Infinity. */
 function areFinite(floats: Float32Array): boolean {
-  const bits = new Int32Array(floats.buffer);
-  for (let at = 0; at < bits.length; at += 1) if ((bits[at]! & NOT_FINITE_BITS) === NOT_FINITE_BITS) return false;
-  return true;
+  let sum = 0;
+  for (let at = 0; at < floats.length; at += 1) sum += floats[at]! * 0;
+  return sum === 0;
 }

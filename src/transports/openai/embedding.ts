@@ -1,4 +1,4 @@
-import type { EmbeddingCompletion } from "../../domain/embedding.js";
+import type { EmbeddingCompletion, Vector } from "../../domain/embedding.js";
 import type { Usage } from "../../domain/usage.js";
 import { type PolyGatewayError, ResultInvalidError } from "../../errors.js";
 import type { EmbeddingAttempt, EmbeddingTransport } from "../../ports/transport.js";
@@ -9,7 +9,8 @@ import { proxySecrets } from "../pool.js";
 import type { OpenAiChatTransportOptions } from "./chat.js";
 import type { Refusal } from "./classify.js";
 import { refineVerdict } from "./embedding-refusal.js";
-import { readVectors, type VectorProblem } from "./embedding-vectors.js";
+import { takeSpans } from "./embedding-spans.js";
+import { decodeBase64, readSpans, readVectors, type VectorProblem } from "./embedding-vectors.js";
 import { parseAnswer } from "./failures.js";
 import { findEmbeddedFault } from "./fault.js";
 import { transientEnd } from "./judge.js";
@@ -73,28 +74,57 @@ function readAnswer(
   attempt: EmbeddingAttempt,
   refused: (refusal: Refusal) => PolyGatewayError,
 ): EmbeddingCompletion {
+  return readQuickly(answer, attempt) ?? readPlainly(answer, attempt, refused);
+}
+
+/** Of a large answer as it should be; undefined for any other. */
+function readQuickly(answer: WholeBody, attempt: EmbeddingAttempt): EmbeddingCompletion | undefined {
+  const spans = takeSpans(answer.bytes, decodeBase64);
+  if (spans === undefined || findEmbeddedFault(spans.value) !== undefined) return undefined;
+  const fields = fieldsOf(spans.value);
+  const vectors = Array.isArray(fields.data) ? readSpans(fields.data, spans, attempt) : undefined;
+  return vectors && completionOf(answer, attempt, fields, vectors);
+}
+
+function fieldsOf(parsed: unknown): Fields {
+  return (typeof parsed === "object" && parsed !== null ? parsed : {}) as Fields;
+}
+
+function readPlainly(
+  answer: WholeBody,
+  attempt: EmbeddingAttempt,
+  refused: (refusal: Refusal) => PolyGatewayError,
+): EmbeddingCompletion {
   const parsed = parseWhole(answer);
   const fault = findEmbeddedFault(parsed);
-  const limits = answer.headers.limits(attempt.context.runtime);
   if (fault !== undefined) {
     const { text, statusCode, headers } = answer;
+    const limits = headers.limits(attempt.context.runtime);
     throw refused({ statusCode, embedded: true, text, fault, header: (name) => headers.get(name), limits });
   }
-  const fields = (typeof parsed === "object" && parsed !== null ? parsed : {}) as Fields;
+  const fields = fieldsOf(parsed);
   if (!Array.isArray(fields.data)) {
     throw transientEnd(answer, "malformed", `${answer.statusCode} with neither embeddings nor an error`);
   }
-  const usage = normaliseInputUsage(fields.usage);
   const vectors = readVectors(fields.data, attempt);
-  if (!Array.isArray(vectors)) throw invalidVectors(answer, vectors, usage);
+  if (!Array.isArray(vectors)) throw invalidVectors(answer, vectors, normaliseInputUsage(fields.usage));
+  return completionOf(answer, attempt, fields, vectors);
+}
+
+function completionOf(
+  answer: WholeBody,
+  attempt: EmbeddingAttempt,
+  fields: Fields,
+  vectors: readonly Vector[],
+): EmbeddingCompletion {
   return {
     vectors,
     dim: vectors[0]?.length ?? 0,
-    usage,
+    usage: normaliseInputUsage(fields.usage),
     modelReported: typeof fields.model === "string" ? fields.model : null,
     statusCode: answer.statusCode,
     latencyMs: answer.latencyMs,
-    limits,
+    limits: answer.headers.limits(attempt.context.runtime),
   };
 }
 

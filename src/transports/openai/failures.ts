@@ -1,4 +1,5 @@
 import { countOf } from "../../domain/count-of.js";
+import { msText } from "../../domain/ms-text.js";
 import { PolyGatewayError, RequestRejectedError, SourceDeadError, TransientError } from "../../errors.js";
 import { composeMessage } from "../body-digest.js";
 import type { HttpFailure } from "../http.js";
@@ -30,9 +31,9 @@ export function tooMuch(input: FailureInput, what: string): TransientError {
 export function timedOut(input: FailureInput, timer: WatchdogTimer, limitMs: number): TransientError {
   const code = timer === "end" ? "timeout" : timer;
   const what = {
-    timeout: `no complete answer within ${limitMs} ms (TIMEOUT_S)`,
-    ttft_timeout: `no first token within ${limitMs} ms (TTFT_TIMEOUT_S)`,
-    idle_timeout: `no further token for ${limitMs} ms (INTER_TOKEN_TIMEOUT_S)`,
+    timeout: `no complete answer within ${msText(limitMs)} (TIMEOUT_S)`,
+    ttft_timeout: `no first token within ${msText(limitMs)} (TTFT_TIMEOUT_S)`,
+    idle_timeout: `no further token for ${msText(limitMs)} (INTER_TOKEN_TIMEOUT_S)`,
   }[code];
   return transientEnd(input, code, `${what}${received(input)}`);
 }

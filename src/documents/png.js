@@ -1,7 +1,5 @@
-import { promisify } from "node:util";
-import { crc32, deflate } from "node:zlib";
-
-const deflateAsync = promisify(deflate);
+// PNG for the thread that draws pages, hence plain JavaScript.
+import { crc32, deflateSync } from "node:zlib";
 
 const SIGNATURE = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
 const BYTES_PER_PIXEL = 3;
@@ -12,17 +10,21 @@ const TRUECOLOUR = 2;
 /**
  * A bitmap of blue, green, red and alpha bytes as a PNG without alpha. The only picture ever written is a rendered page,
  * on white: PNG needs no more than its three chunks for that (PNG specification, third edition, 11.2).
+ *
+ * @param {Uint8Array} bgra
+ * @param {number} width
+ * @param {number} height
  */
-export async function encodePng(bgra: Uint8Array, width: number, height: number): Promise<Buffer> {
+export function encodePng(bgra, width, height) {
   const rowBytes = 1 + width * BYTES_PER_PIXEL;
   const rows = Buffer.alloc(rowBytes * height);
   for (let y = 0, from = 0; y < height; y += 1) {
     let to = y * rowBytes;
     rows[to++] = NO_FILTER;
     for (let x = 0; x < width; x += 1, from += 4) {
-      rows[to++] = bgra[from + 2]!;
-      rows[to++] = bgra[from + 1]!;
-      rows[to++] = bgra[from]!;
+      rows[to++] = /** @type {number} */ (bgra[from + 2]);
+      rows[to++] = /** @type {number} */ (bgra[from + 1]);
+      rows[to++] = /** @type {number} */ (bgra[from]);
     }
   }
   const header = Buffer.alloc(13);
@@ -30,11 +32,15 @@ export async function encodePng(bgra: Uint8Array, width: number, height: number)
   header.writeUInt32BE(height, 4);
   header[8] = EIGHT_BITS;
   header[9] = TRUECOLOUR;
-  const pixels = await deflateAsync(rows, { level: 4 });
+  const pixels = deflateSync(rows, { level: 4 });
   return Buffer.concat([SIGNATURE, chunk("IHDR", header), chunk("IDAT", pixels), chunk("IEND", Buffer.alloc(0))]);
 }
 
-function chunk(type: string, data: Buffer): Buffer {
+/**
+ * @param {string} type
+ * @param {Buffer} data
+ */
+function chunk(type, data) {
   const framed = Buffer.alloc(12 + data.length);
   framed.writeUInt32BE(data.length, 0);
   framed.write(type, 4, "latin1");
