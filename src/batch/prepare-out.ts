@@ -120,7 +120,7 @@ function foreignOutput(places: Places, ties: Ties | undefined): BatchRefusedErro
   );
 }
 
-async function loadOut(path: string, options: PrepareOptions): Promise<Omit<PreparedOut, "batchId">> {
+async function loadOut(path: string, options: PrepareOptions): Promise<Omit<PreparedOut, "batchId" | "ties">> {
   const torn = await cutTornLine(path);
   if (torn > 0) options.onNote(`A line that was only half written (${countOf(torn, "byte")}) was cut from ${path}.`);
   const loaded = await countOut(path, options);
@@ -144,7 +144,7 @@ async function loadOut(path: string, options: PrepareOptions): Promise<Omit<Prep
 async function countOut(
   path: string,
   { form, isDue }: Pick<PrepareOptions, "form" | "isDue">,
-): Promise<Omit<PreparedOut, "batchId"> & { readonly damaged: number }> {
+): Promise<Omit<PreparedOut, "batchId" | "ties"> & { readonly damaged: number }> {
   const done = createIdSet();
   let finished = 0;
   let failed = 0;
