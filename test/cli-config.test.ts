@@ -11,11 +11,13 @@ import {
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { PROVIDER_NAMES, STARTER_PROVIDERS } from "../src/cli/init-providers.js";
+import { namesOf, STARTER_PROVIDERS } from "../src/cli/init-providers.js";
+import { PURPOSE_NAMES, PURPOSES } from "../src/cli/init-purposes.js";
 import { runCli } from "../src/cli/program.js";
 import { parseDotEnv } from "../src/config/dotenv.js";
 import { inspectEnv } from "../src/config/env.js";
 import { inspectFile, openConfigFile } from "../src/config/file.js";
+import { startPaddleServer } from "../src/testing/ocr/paddle-server.js";
 import { type SimulatedProvider, startSimulatedProvider } from "../src/testing/provider/server.js";
 import { profileFor, profiles } from "../src/transports/openai/profiles.js";
 import { fakeTerminal, makeFolder, sourceEnv, startCli } from "./cli-harness.js";
@@ -231,6 +233,7 @@ describe("commands that read telemetry find it where chat put it", () => {
 });
 
 const KNOWN = { profiles, profileFor };
+const PROVIDER_NAMES = namesOf(STARTER_PROVIDERS);
 
 describe("init", () => {
   test.each(["env", "yaml"])("every built-in profile is a provider, and is in force by the %s", async (format) => {
@@ -362,6 +365,61 @@ describe("init", () => {
     },
   );
 
+  const PAIRS = PURPOSE_NAMES.flatMap((purpose) => ["env", "yaml"].map((format) => [purpose, format] as const));
+
+  test.each(PAIRS)("for %s as %s: check is green for every provider, and with every comment", async (name, format) => {
+    const purpose = PURPOSES[name];
+    const out = `all.${format}`;
+    const names = purpose.providers.map((provider) => provider.name).join(",");
+    const args = ["init", "--for", name, "--provider", names, "--format", format, "-o", out];
+    const { code, stdout } = await pgw(args);
+    expect(code).toBe(0);
+    expect(stdout).toContain(`polygateway ${purpose.firstCall[0]} --`);
+    const text = readFileSync(join(folder.path, out), "utf8").replaceAll("API_KEY=\n", `API_KEY=${KEY}\n`);
+    const whole = text.replace(/^(\s*)# (\s*[\w.]+[:=].*)$/gm, "$1$2").replace(/^\s*Limits: .*$/gm, "");
+    expect(whole).not.toBe(text);
+    const keys = purpose.providers.flatMap(({ keyName }) => (keyName === undefined ? [] : [[keyName, KEY]]));
+    const flag = format === "env" ? "--env" : "--config";
+    for (const content of [text, whole]) {
+      const checked = await pgw(["check", "--json", flag, put(`checked.${format}`, content)], Object.fromEntries(keys));
+      const { scopes, problems } = JSON.parse(checked.stdout);
+      expect([checked.code, problems]).toEqual([0, []]);
+      expect(scopes.map(({ scope }: { scope: string }) => scope)).toEqual([purpose.scope]);
+      expect(scopes[0].sources).toHaveLength(purpose.providers.length);
+      expect(scopes[0].embedding === null).toBe(name !== "embeddings");
+    }
+  });
+
+  test("an embedding scope takes no more texts a request than its provider does, and embeds", async () => {
+    await pgw(["init", "--for", "embeddings", "--provider", "qwen", "-o", "qwen.env"]);
+    expect(readFileSync(join(folder.path, "qwen.env"), "utf8")).toContain("\nEMBED__BATCH_SIZE=10\n");
+    const own = ["--provider", "mock", "--base-url", provider.baseUrl];
+    await pgw(["init", "--for", "embeddings", ...own]);
+    put("texts.txt", "one\ntwo\n");
+    expect(await pgw(["check"])).toMatchObject({ code: 0, stdout: expect.stringContaining("Scope EMBED") });
+    expect(await pgw(["embed", "texts.txt", "-o", "vectors.jsonl"])).toMatchObject({ code: 0 });
+    expect(readFileSync(join(folder.path, "vectors.jsonl"), "utf8").trim().split("\n")).toHaveLength(2);
+  });
+
+  test("an OCR scope reads", async () => {
+    const server = await startPaddleServer();
+    try {
+      await pgw(["init", "--for", "ocr", "--provider", "paddle", "--base-url", server.baseUrl]);
+      writeFileSync(join(folder.path, "page.png"), Buffer.from("iVBORw0KGgoAAAANSUhEUgAABLAAAAMg", "base64"));
+      expect(await pgw(["check", "--live"])).toMatchObject({ code: 0, stdout: expect.stringContaining("Scope OCR") });
+      expect(await pgw(["ocr", "page.png", "-o", "read"])).toMatchObject({ code: 0 });
+      expect(readFileSync(join(folder.path, "read", "page.png.txt"), "utf8")).toContain("Annual report");
+    } finally {
+      await server.stop();
+    }
+  });
+
+  test("asks what the scope is for", async () => {
+    const { code, out } = await talk(["ocr", "custom", "http://10.0.0.7:8000/v1", "dots.ocr", "env"]);
+    expect(code).toBe(0);
+    expect(readFileSync(out, "utf8")).toContain("OCR__CUSTOM__1__TRANSPORT=vlm");
+  });
+
   test("never overwrites: not a file, not a link that leads nowhere", async () => {
     put(".env", "MINE=1\n");
     const again = await pgw(["init", "--yes"]);
@@ -387,6 +445,9 @@ describe("init", () => {
     [["--provider", "openai", "--base-url", "ftp://h"], "is not an http(s) address"],
     [["--provider", "openai", "--model", "a b: c"], "need quoting"],
     [["--provider", "openai,qwen", "--model", "m"], "of one provider"],
+    [["--for", "speech"], "chat, embeddings, ocr"],
+    [["--for", "embeddings", "--provider", "anthropic"], "Known are openai"],
+    [["--for", "ocr", "--provider", "vllm"], "Known are monkey-ocr"],
     [["--scope", "A__B"], "--scope takes"],
     [["--format", "toml"], "env, yaml"],
     [["--out", "x.json"], "JSON has no comments"],
@@ -432,6 +493,8 @@ describe("init", () => {
 
   test("asks on a terminal: again until it fits, defaults by an empty line", async () => {
     const { code, out, said } = await talk([
+      "speech",
+      "",
       "nobody",
       "deepseek, custom",
       "",
@@ -442,6 +505,7 @@ describe("init", () => {
       "yaml",
     ]);
     expect(code).toBe(0);
+    expect(said).toContain("Write chat, embeddings, ocr.");
     expect(said).toContain(`Known are ${PROVIDER_NAMES.join(", ")}`);
     expect(said).toContain("Model of deepseek [deepseek-chat]: ");
     expect(said).toContain("is not an http(s) address");
@@ -451,7 +515,7 @@ describe("init", () => {
   });
 
   test("writes nothing when the questions are left, and asks nothing with --yes or --provider", async () => {
-    const left = await talk(["openai"]);
+    const left = await talk(["chat", "openai"]);
     expect(left.code).toBe(130);
     expect(left.said).toContain("nothing was written");
     expect(existsSync(left.out)).toBe(false);

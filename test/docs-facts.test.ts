@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { starterEnv } from "../src/cli/init-files.js";
 import { STARTER_PROVIDERS } from "../src/cli/init-providers.js";
+import { PURPOSES } from "../src/cli/init-purposes.js";
 import { parseDotEnv } from "../src/config/dotenv.js";
 import { inspectEnv } from "../src/config/env.js";
 import { inspectFile, openConfigFile } from "../src/config/file.js";
@@ -99,7 +100,11 @@ test("README's .env is what init writes for the simulated provider, with limits 
   const readme = readFileSync(join(import.meta.dirname, "..", "README.md"), "utf8");
   const shown = parseDotEnv(/^```sh\n(LLM__.*?)^```$/ms.exec(readme)?.[1] ?? "").values;
   const provider = STARTER_PROVIDERS.find(({ name }) => name === "mock");
-  const written = starterEnv({ scope: "LLM", providers: provider === undefined ? [] : [provider] });
+  const written = starterEnv({
+    purpose: PURPOSES.chat,
+    scope: "LLM",
+    providers: provider === undefined ? [] : [provider],
+  });
   const { values } = parseDotEnv(written);
   expect(Object.keys(values)).toHaveLength(3);
   expect(shown).toMatchObject(values);

@@ -1,8 +1,10 @@
+import type { ClientKind } from "../config/client-kind.js";
 import type { Field } from "../config/field.js";
 import type { ConfigNote } from "../config/invariants.js";
 import { SCHEDULING_FIELDS } from "../config/schema-scheduling.js";
 import type { EmbeddingConfig } from "../domain/embedding.js";
-import { isOcrTransport } from "../domain/ocr.js";
+import type { OcrImage } from "../domain/ocr.js";
+import { ocrIncapability, ocrReaderOf } from "../domain/ocr-ability.js";
 import type { SchedulingConfig } from "../domain/scope.js";
 import type { LimitConfig, SourceConfig } from "../domain/source.js";
 import { planThinking } from "../domain/thinking.js";
@@ -11,6 +13,7 @@ import { profiles } from "../transports/openai/profiles.js";
 import { describePace, requestPace } from "./check-limits.js";
 import type { LiveAnswer } from "./check-live.js";
 import type { CheckedScope, CheckReport } from "./check-report.js";
+import { mostEmbedRequests } from "./embed-requests.js";
 import { formatCount, formatDuration, plural } from "./format.js";
 import { tableLines } from "./table.js";
 import { printable, type Style } from "./terminal.js";
@@ -46,11 +49,11 @@ function telemetryLine({ scopes, sqlite }: CheckReport): string {
   return `Telemetry: ${stores.join(", ")}${chosen}`;
 }
 
-function scopeLines({ config, cache, embedding }: CheckedScope, style: Style): string[] {
+function scopeLines({ inspection, config, cache, embedding }: CheckedScope, style: Style): string[] {
   const { retry, breaker, backpressure } = config;
   return [
     style.bold(`Scope ${printable(config.scope)}`),
-    ...indent(sourceTable(config.sources)),
+    ...indent(sourceTable(inspection.client, config.sources)),
     ...(embedding === null ? [] : [embeddingLine(embedding)]),
     ...limitLines("all sources", config.global, false),
     ...config.sources.flatMap((source) => limitLines(source.name, source, true)),
@@ -81,8 +84,9 @@ function cacheLines({ backend, ttlMs, maxBytes, namespace, salt, coalesce }: Che
 
 function embeddingLine({ batchSize, expectedDim, normalize, concurrency }: EmbeddingConfig): string {
   const width = expectedDim === undefined ? "any width" : `width ${formatCount(expectedDim)}`;
-  const atOnce = `${plural(concurrency, "batch", "batches")} of a call at once`;
-  return `  embeddings: ${plural(batchSize, "text")} a request, ${atOnce}, ${width}${normalize ? ", scaled to length 1" : ""}`;
+  const atOnce = `${plural(concurrency, "request")} of one embed() at once`;
+  const command = `of \`polygateway embed\` as many as the limits allow, at most ${mostEmbedRequests(batchSize)}`;
+  return `  embeddings: ${plural(batchSize, "text")} a request, ${atOnce} (${command}), ${width}${normalize ? ", scaled to length 1" : ""}`;
 }
 
 /** Which adaptive rules are in force, by their names in the environment. */
@@ -98,28 +102,53 @@ function schedulingLine(scheduling: SchedulingConfig): string {
   return `  scheduling: on ${named(true)}, off ${named(false)}${prefetch}${price}`;
 }
 
-function sourceTable(sources: readonly SourceConfig[]): string[] {
-  const titles = ["source", "model", "address", "key", "profile", "timeout", "first token", "idle"];
-  const rows = sources.map((source) => [
-    source.name,
-    printable(source.model),
-    printable(source.baseUrl),
-    source.apiKey.reveal() === "none" ? "none" : String(source.apiKey),
-    profileText(source),
-    formatDuration(source.timeoutMs),
-    formatDuration(source.ttftTimeoutMs),
-    formatDuration(source.interTokenTimeoutMs),
-  ]);
+type SourceColumn = readonly [title: string, text: (source: SourceConfig) => string];
+
+const ADDRESS_COLUMNS: readonly SourceColumn[] = [
+  ["source", ({ name }) => name],
+  ["model", ({ model }) => printable(model)],
+  ["address", ({ baseUrl }) => printable(baseUrl)],
+  ["key", ({ apiKey }) => (apiKey.reveal() === "none" ? "none" : String(apiKey))],
+];
+const PROFILE: SourceColumn = ["profile", profileText];
+const TIMEOUT: SourceColumn = ["timeout", ({ timeoutMs }) => formatDuration(timeoutMs)];
+
+/** Only answers that come token by token have a first one, and pauses between them. */
+const SOURCE_COLUMNS: Readonly<Record<ClientKind, readonly SourceColumn[]>> = {
+  chat: [
+    ...ADDRESS_COLUMNS,
+    PROFILE,
+    TIMEOUT,
+    ["first token", ({ ttftTimeoutMs }) => formatDuration(ttftTimeoutMs)],
+    ["idle", ({ interTokenTimeoutMs }) => formatDuration(interTokenTimeoutMs)],
+  ],
+  embedding: [...ADDRESS_COLUMNS, PROFILE, TIMEOUT],
+  ocr: [...ADDRESS_COLUMNS, ["transport", transportText], ["reads", abilityText], TIMEOUT],
+};
+
+function sourceTable(kind: ClientKind, sources: readonly SourceConfig[]): string[] {
+  const columns = SOURCE_COLUMNS[kind];
+  const rows = sources.map((source) => columns.map(([, text]) => text(source)));
   return tableLines(
-    titles.map((title) => ({ title })),
+    columns.map(([title]) => ({ title })),
     rows,
   );
 }
 
+function transportText(source: SourceConfig): string {
+  const { transport } = source;
+  return transport === "vlm" ? `vlm (${ocrReaderOf(source)}, ${profileText(source)})` : transport;
+}
+
+/** Of a picture like any other. */
+const A_PICTURE: OcrImage = { bytes: Buffer.alloc(0), mediaType: "image/png", size: { width: 1, height: 1 } };
+
+function abilityText(source: SourceConfig): string {
+  return ocrIncapability(source, "ocr_layout", A_PICTURE) === null ? "text, layout" : "text alone";
+}
+
 /** A profile that isn't the built-in one of its name says so. */
-function profileText({ profile, transport }: SourceConfig): string {
-  // An OCR server has a protocol of its own, in place of a dialect of chat.
-  if (isOcrTransport(transport) && transport !== "vlm") return transport;
+function profileText({ profile }: SourceConfig): string {
   const name = printable(profile.name);
   return Object.values(profiles).includes(profile) ? name : `${name} (your own)`;
 }

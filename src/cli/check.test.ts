@@ -220,7 +220,7 @@ test("a scope with a batch size is one for embeddings, and its own settings are 
   const { output, error } = await check({ ...GOOD, ...EMBED, ...more });
   expect(error).toBeUndefined();
   expect(output).toMatch(
-    /Scope EMBED[\s\S]*embeddings: 1.?000 texts a request, 3 batches of a call at once, width 1.?024, scaled/,
+    /Scope EMBED[\s\S]*embeddings: 1.?000 texts a request, 3 requests of one embed\(\) at once \(of `polygateway embed` as many as the limits allow, at most 4\), width 1.?024, scaled/,
   );
   expect(output).not.toMatch(/later version|EmbeddingClient alone/);
   const broken = await check({ ...GOOD, ...EMBED, EMBED__BATCH_SIZE: "many", EMBED__A__1__EXTRA_BODY: "{}" });
@@ -236,4 +236,20 @@ test("--live asks a source of embeddings for a vector", async () => {
   const wrong = await check({ ...env, EMBED__EXPECTED_DIM: "4" }, "--live");
   expect((wrong.error as CliError).exitCode).toBe(1);
   expect(wrong.output).toMatch(/✗ a_1: .*4 are expected/);
+});
+
+test("a scope for OCR shows how each source is asked, what it reads, and no times that it hasn't got", async () => {
+  const source = (name: string, model: string, transport: string) => ({
+    [`OCR__${name}__1__BASE_URL`]: "http://127.0.0.1:9/v1",
+    [`OCR__${name}__1__API_KEY`]: "none",
+    [`OCR__${name}__1__MODEL`]: model,
+    [`OCR__${name}__1__TRANSPORT`]: transport,
+  });
+  const env = { ...source("A", "seen", "vlm"), ...source("B", "dots.ocr", "vlm"), ...source("C", "m", "mineru") };
+  const { output, error } = await check({ ...EMBED, ...env });
+  expect(error).toBeUndefined();
+  expect(output).toMatch(/a_1 +seen .* vlm \(plain, openai\) +text alone/);
+  expect(output).toMatch(/b_1 +dots\.ocr .* vlm \(dots-ocr, openai\) +text, layout/);
+  expect(output).toMatch(/c_1 +m .* mineru +text, layout/);
+  expect(output).not.toMatch(/first token|idle/);
 });

@@ -4,10 +4,7 @@ import { createVectorWidth } from "../batch/vector-width.js";
 import type { BatchCaller } from "./batch-caller.js";
 import { batchHooks } from "./batch-telemetry.js";
 import { type ClientRequest, openEmbeddingLines } from "./client.js";
-
-/** Batches in flight when the user names no number; more where the requests are large would fill the memory. */
-const DEFAULT_BATCHES = 16;
-const DEFAULT_TEXTS = 4_096;
+import { mostEmbedRequests } from "./embed-requests.js";
 
 export interface EmbedCallerRequest extends Omit<ClientRequest, "batch">, Omit<VectorFormOptions, "width"> {
   readonly note: (text: string) => void;
@@ -21,8 +18,7 @@ export function openEmbedCaller(request: EmbedCallerRequest): BatchCaller {
   const { lines, embedder, embedding, runtime, store, defaultConcurrency, close } = opened;
   const { batchSize, expectedDim } = embedding;
   const width = createVectorWidth(request.dimensions ?? expectedDim);
-  const roomy = Math.max(1, Math.floor(DEFAULT_TEXTS / batchSize));
-  const batches = request.concurrency ?? Math.min(defaultConcurrency, DEFAULT_BATCHES, roomy);
+  const batches = request.concurrency ?? Math.min(defaultConcurrency, mostEmbedRequests(batchSize));
   const hooks = store === undefined ? {} : batchHooks(store, runtime, request.note, false);
   return {
     batchOptions: {

@@ -3,31 +3,14 @@ import { fieldOf } from "../config/labels.js";
 import { GROUPS } from "../config/schema.js";
 import { PROCESS_FIELDS } from "../config/schema-process.js";
 import { isPlaceholder, profileToName, type StarterProvider, sourceNameOf } from "./init-providers.js";
+import type { Purpose, Setting } from "./init-purposes.js";
 
 export interface Starter {
+  readonly purpose: Purpose;
   readonly scope: string;
   readonly providers: readonly StarterProvider[];
 }
 
-type Setting = readonly [option: string, value: string | number | boolean];
-
-/** What people change first; everything else is in docs/configuration.md. The values are examples, lengths in ms. */
-const OF_A_SOURCE: readonly Setting[] = [
-  ["maxConcurrency", 8],
-  ["rpm", 60],
-  ["tpm", 100_000],
-  ["timeoutMs", 120_000],
-  ["ttftTimeoutMs", 60_000],
-];
-const OF_THE_SCOPE: readonly Setting[] = [
-  ["global.maxConcurrency", 16],
-  ["global.rpm", 120],
-  ["retry.maxAttempts", 4],
-  ["breaker.failThreshold", 5],
-  ["breaker.cooldownMs", 4_000],
-  ["failover", "on"],
-  ["deadlineMs", 300_000],
-];
 const OF_THE_PROCESS: readonly Setting[] = [
   ["telemetryBackends", "sqlite"],
   ["sqlitePath", "./polygateway.db"],
@@ -38,13 +21,15 @@ const OF_THE_PROCESS: readonly Setting[] = [
 const LIMITS_NOTE = "Limits: take those of your account. 0, or no such line, = no limit.";
 const PROFILE_NOTE = "Its dialect: the address alone doesn't tell it.";
 
+const TRANSPORT_NOTE = "The protocol it speaks.";
+
 /** Said above an address that stands for the user's own. */
 function placeholderNote(provider: StarterProvider): string[] {
   return isPlaceholder(provider) ? [`# The address and the model are stand-ins: write ${provider.placeholder}.`] : [];
 }
 
 /** A `.env`: keys are left empty, to be filled in there. */
-export function starterEnv({ scope, providers }: Starter): string {
+export function starterEnv({ purpose, scope, providers }: Starter): string {
   const sources = providers.flatMap((provider) => {
     const prefix = `${scope}__${sourceNameOf(provider).toUpperCase()}__1__`;
     const profile = profileToName(provider);
@@ -59,8 +44,9 @@ export function starterEnv({ scope, providers }: Starter): string {
       `${prefix}API_KEY=${provider.keyName === undefined ? "none" : ""}`,
       "# Any model of this provider.",
       `${prefix}MODEL=${provider.model}`,
+      ...(provider.transport === undefined ? [] : [`# ${TRANSPORT_NOTE}`, `${prefix}TRANSPORT=${provider.transport}`]),
       `# ${LIMITS_NOTE}`,
-      ...OF_A_SOURCE.map(([option, value]) => envLine(prefix, fieldOf(`sources[0].${option}`), value)),
+      ...purpose.ofASource.map(([option, value]) => envLine(prefix, fieldOf(`sources[0].${option}`), value)),
       "",
     ];
   });
@@ -70,7 +56,8 @@ export function starterEnv({ scope, providers }: Starter): string {
     "",
     ...sources,
     `# ── All sources of ${scope} together ──`,
-    ...OF_THE_SCOPE.map(([path, value]) => envLine(scopePrefix(scope, path), fieldOf(path), value)),
+    ...purpose.settings(providers).map(([path, value]) => envLine(`${scope}__`, fieldOf(path), value, "")),
+    ...purpose.ofTheScope.map(([path, value]) => envLine(scopePrefix(scope, path), fieldOf(path), value)),
     "",
     "# ── Telemetry and messages, whatever the scope ──",
     ...OF_THE_PROCESS.map(([option, value]) => envLine("", processField(option), value)),
@@ -83,9 +70,10 @@ function scopePrefix(scope: string, path: string): string {
   return group === undefined ? `${scope}__` : `${scope}__${group}__`;
 }
 
-function envLine(prefix: string, field: Field | undefined, value: Setting[1]): string {
+/** `mark` = what keeps the line from being in force. */
+function envLine(prefix: string, field: Field | undefined, value: Setting[1], mark = "# "): string {
   const written = field?.kind === "duration" ? Number(value) / 1_000 : value;
-  return `# ${field?.text}\n# ${prefix}${field?.env}=${written}`;
+  return `# ${field?.text}\n${mark}${prefix}${field?.env}=${written}`;
 }
 
 function processField(option: string): Field | undefined {
@@ -93,7 +81,7 @@ function processField(option: string): Field | undefined {
 }
 
 /** A `polygateway.yaml`: keys come from variables, so the file may be kept under version control. */
-export function starterYaml({ scope, providers }: Starter): string {
+export function starterYaml({ purpose, scope, providers }: Starter): string {
   const sources = providers.flatMap((provider) => [
     `      - name: ${sourceNameOf(provider)}_1`,
     ...placeholderNote(provider).map((note) => `        ${note}`),
@@ -101,8 +89,9 @@ export function starterYaml({ scope, providers }: Starter): string {
     ...yamlProfile(provider),
     `        apiKey: ${provider.keyName === undefined ? "none # the server takes no key" : `\${${provider.keyName}}`}`,
     `        model: ${JSON.stringify(provider.model)} # any model of this provider`,
+    ...(provider.transport === undefined ? [] : [`        transport: ${provider.transport} # ${TRANSPORT_NOTE}`]),
     `        # ${LIMITS_NOTE}`,
-    ...OF_A_SOURCE.map(([option, value]) => yamlLine("        ", option, value, fieldOf(`sources[0].${option}`))),
+    ...purpose.ofASource.map(([option, value]) => yamlLine("        ", option, value, fieldOf(`sources[0].${option}`))),
     "",
   ]);
   return `${[
@@ -113,7 +102,8 @@ export function starterYaml({ scope, providers }: Starter): string {
     "    sources:",
     ...sources,
     "    # All sources together:",
-    ...groupLines(),
+    ...purpose.settings(providers).map(([path, value]) => `    ${path}: ${value} # ${fieldOf(path)?.text}`),
+    ...groupLines(purpose.ofTheScope),
     "",
     "# Telemetry and messages, whatever the scope:",
     "# process:",
@@ -126,9 +116,9 @@ function yamlProfile(provider: StarterProvider): string[] {
   return profile === undefined ? [] : [`        profile: ${profile} # ${PROFILE_NOTE}`];
 }
 
-function groupLines(): string[] {
+function groupLines(settings: readonly Setting[]): string[] {
   let open = "";
-  return OF_THE_SCOPE.flatMap(([path, value]) => {
+  return settings.flatMap(([path, value]) => {
     const [group = "", option] = path.split(".");
     if (option === undefined) return [yamlLine("    ", path, value, fieldOf(path))];
     const title = group === open ? [] : [`    # ${group}:`];

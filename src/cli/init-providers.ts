@@ -1,6 +1,7 @@
+import type { OcrTransportName } from "../domain/ocr.js";
 import { profileFor, profiles } from "../transports/openai/profiles.js";
 
-/** A place that answers the OpenAI chat API, as `init` writes it down. */
+/** A place that answers, as `init` writes it down. */
 export interface StarterProvider {
   readonly name: string;
   /** What its sources are called, where that is not its name. */
@@ -12,6 +13,8 @@ export interface StarterProvider {
   readonly keyName?: string;
   /** Address and model are stand-ins: what has to be put in their place, as the end of a sentence. */
   readonly placeholder?: string;
+  /** Its protocol, where that is not the OpenAI API. */
+  readonly transport?: OcrTransportName;
 }
 
 /** Ours: it answers only while it is started. */
@@ -98,6 +101,61 @@ export const STARTER_PROVIDERS: readonly StarterProvider[] = [
   { name: SIMULATED_PROVIDER, sourceName: "sim", baseUrl: "http://127.0.0.1:8787/v1", model: "sim-model" },
 ];
 
+/** One embedding model of those that have any. */
+const EMBEDDING_MODELS: Readonly<Record<string, string>> = {
+  openai: "text-embedding-3-small",
+  azure: "my-deployment",
+  gemini: "gemini-embedding-001",
+  mistral: "mistral-embed",
+  qwen: "text-embedding-v4",
+  glm: "embedding-3",
+  siliconflow: "BAAI/bge-m3",
+  relay: "my-model",
+  vllm: "BAAI/bge-m3",
+  sglang: "BAAI/bge-m3",
+  ollama: "bge-m3",
+  lmstudio: "text-embedding-nomic-embed-text-v1.5",
+  llamacpp: "bge-m3",
+  [SIMULATED_PROVIDER]: "sim-embed",
+};
+
+export const EMBEDDING_PROVIDERS: readonly StarterProvider[] = STARTER_PROVIDERS.flatMap((provider) => {
+  const model = EMBEDDING_MODELS[provider.name];
+  return model === undefined ? [] : [{ ...provider, model }];
+});
+
+const VLLM = "http://127.0.0.1:8000/v1";
+
+/** OCR servers at their usual ports, and chat models that read. Source names go into names of variables: no dashes. */
+export const OCR_PROVIDERS: readonly StarterProvider[] = [
+  { name: "monkey-ocr", sourceName: "monkey", baseUrl: "http://127.0.0.1:7861", model: "MonkeyOCR" },
+  { name: "mineru", baseUrl: "http://127.0.0.1:8000", model: "MinerU" },
+  { name: "paddle", baseUrl: "http://127.0.0.1:8080", model: "PaddleOCR-VL" },
+  {
+    name: "mistral",
+    baseUrl: "https://api.mistral.ai/v1",
+    model: "mistral-ocr-latest",
+    keyName: "MISTRAL_API_KEY",
+  },
+  { name: "dots-ocr", sourceName: "dots", baseUrl: VLLM, model: "rednote-hilab/dots.ocr", transport: "vlm" },
+  { name: "deepseek-ocr", sourceName: "deepseek", baseUrl: VLLM, model: "deepseek-ai/DeepSeek-OCR", transport: "vlm" },
+  { name: "olmocr", baseUrl: VLLM, model: "allenai/olmOCR-2-7B-1025", transport: "vlm" },
+  {
+    name: "openai",
+    baseUrl: "https://api.openai.com/v1",
+    model: "gpt-4.1-mini",
+    keyName: "OPENAI_API_KEY",
+    transport: "vlm",
+  },
+  {
+    name: "qwen",
+    baseUrl: "https://dashscope.aliyuncs.com/compatible-mode/v1",
+    model: "qwen3-vl-plus",
+    keyName: "DASHSCOPE_API_KEY",
+    transport: "vlm",
+  },
+].map((provider) => ({ transport: provider.name, ...provider }) as StarterProvider);
+
 /** `qwen` of the source `qwen_1`. */
 export function sourceNameOf({ name, sourceName = name }: StarterProvider): string {
   return sourceName;
@@ -110,9 +168,14 @@ export function profileToName({ name, baseUrl }: StarterProvider): string | unde
 
 /** Is the stand-in still to be replaced? */
 export function isPlaceholder({ name, baseUrl, placeholder }: StarterProvider): boolean {
+  // Of every purpose: the stand-in address of a provider is the same.
   return placeholder !== undefined && STARTER_PROVIDERS.some((each) => each.name === name && each.baseUrl === baseUrl);
 }
 
 /** Another server: its address and model are asked for. */
 export const CUSTOM_PROVIDER = "custom";
-export const PROVIDER_NAMES: readonly string[] = [...STARTER_PROVIDERS.map(({ name }) => name), CUSTOM_PROVIDER];
+
+/** Names that `--provider` takes. */
+export function namesOf(providers: readonly StarterProvider[]): readonly string[] {
+  return [...providers.map(({ name }) => name), CUSTOM_PROVIDER];
+}

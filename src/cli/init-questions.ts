@@ -1,7 +1,7 @@
 import { createInterface } from "node:readline";
 import { showWord } from "../domain/secret.js";
 import { CliError, EXIT } from "./failure.js";
-import { CUSTOM_PROVIDER, PROVIDER_NAMES } from "./init-providers.js";
+import { CUSTOM_PROVIDER } from "./init-providers.js";
 import type { Terminal } from "./terminal.js";
 
 export interface Conversation {
@@ -35,11 +35,11 @@ export function splitNames(text: string): string[] {
   return [...new Set(text.split(/[\s,]+/).filter((name) => name !== ""))];
 }
 
-/** What is wrong with a list of providers. */
-export function namesFault(text: string): string | undefined {
+/** What is wrong with a list of providers, of which `known` are possible. */
+export function namesFault(text: string, known: readonly string[]): string | undefined {
   const names = splitNames(text);
   if (names.length === 0) return "Name at least one.";
-  const unknown = names.filter((name) => !PROVIDER_NAMES.includes(name));
+  const unknown = names.filter((name) => !known.includes(name));
   if (unknown.length === 0) return undefined;
-  return `${unknown.map(showWord).join(", ")}: not known here. Known are ${PROVIDER_NAMES.join(", ")}; \`${CUSTOM_PROVIDER}\` is any other server.`;
+  return `${unknown.map(showWord).join(", ")}: not known here. Known are ${known.join(", ")}; \`${CUSTOM_PROVIDER}\` is any other server.`;
 }

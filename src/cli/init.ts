@@ -10,14 +10,13 @@ import { type Starter, starterEnv, starterYaml } from "./init-files.js";
 import {
   CUSTOM_PROVIDER,
   isPlaceholder,
-  PROVIDER_NAMES,
+  namesOf,
   SIMULATED_PROVIDER,
-  STARTER_PROVIDERS,
   type StarterProvider,
   sourceNameOf,
 } from "./init-providers.js";
+import { PURPOSE_NAMES, PURPOSES, type Purpose } from "./init-purposes.js";
 import { type Conversation, namesFault, splitNames, startConversation } from "./init-questions.js";
-import { DEFAULT_SCOPE } from "./scope.js";
 import { processTerminal, type Terminal } from "./terminal.js";
 import { writeNew } from "./write-new.js";
 
@@ -28,7 +27,8 @@ interface InitFlags {
   readonly provider?: readonly string[];
   readonly model?: string;
   readonly baseUrl?: string;
-  readonly scope: string;
+  readonly scope?: string;
+  readonly for?: Purpose["name"];
   readonly format?: Format;
   readonly out?: string;
   readonly yes?: boolean;
@@ -39,15 +39,19 @@ const FILES: Readonly<Record<Format, { readonly name: string; readonly mode: num
   env: { name: ".env", mode: 0o600, flag: "--env" },
   yaml: { name: "polygateway.yaml", mode: 0o644, flag: "--config" },
 };
-const DEFAULT_PROVIDER = "openai";
+const DEFAULT_PURPOSE = PURPOSES.chat;
 
 const EXAMPLES = `
-Providers: ${PROVIDER_NAMES.join(", ")}.
+Providers for chat: ${namesOf(PURPOSES.chat.providers).join(", ")}.
+For embeddings: ${namesOf(PURPOSES.embeddings.providers).join(", ")}.
+For OCR: ${namesOf(PURPOSES.ocr.providers).join(", ")}.
 
 Examples:
-  polygateway init                                   asks; without a terminal: ${DEFAULT_PROVIDER}
+  polygateway init                                   asks; without a terminal: ${DEFAULT_PURPOSE.defaultProvider}
   polygateway init --provider deepseek,qwen          a .env for two providers
   polygateway init --provider openai --format yaml   a polygateway.yaml, keys from the environment
+  polygateway init --for embeddings --provider qwen  a scope EMBED for \`polygateway embed\`
+  polygateway init --for ocr --provider monkey-ocr   a scope OCR for \`polygateway ocr\`
   polygateway init --provider custom --base-url http://10.0.0.7:8000/v1 --model my-model
 
 Keys are never asked for and never written. A file that exists is never overwritten: exit code 1.`;
@@ -58,10 +62,13 @@ export function registerInit(program: Command, terminal: Terminal = processTermi
     .command("init")
     .summary("write a first, commented configuration")
     .description("Writes a commented .env, or a polygateway.yaml, for the chosen providers; never over another file.")
+    .addOption(
+      new Option("--for <what>", `what the scope is for (default: ${DEFAULT_PURPOSE.name})`).choices(PURPOSE_NAMES),
+    )
     .option("--provider <names...>", "providers, separated by commas or spaces")
     .option("--model <name>", "model, when there is one provider")
     .option("--base-url <address>", "address of the API, when there is one provider")
-    .option("--scope <name>", "name of the scope", DEFAULT_SCOPE)
+    .option("--scope <name>", `name of the scope (default: ${scopeNames()})`)
     .addOption(
       new Option("--format <format>", "env: a .env to put keys in; yaml: keys from variables").choices(FORMATS),
     )
@@ -73,19 +80,28 @@ export function registerInit(program: Command, terminal: Terminal = processTermi
 
 async function init(flags: InitFlags, terminal: Terminal): Promise<void> {
   const { scope } = flags;
-  if (!NAME_PATTERN.test(scope) || scope.includes("__")) {
+  if (scope !== undefined && (!NAME_PATTERN.test(scope) || scope.includes("__"))) {
     throw new CliError("--scope takes 1 to 64 of the characters A-Z a-z 0-9 _ . - without a double underscore.");
   }
   const isAsking = terminal.stdin.isTTY === true && flags.yes !== true && flags.provider === undefined;
   const chosen = isAsking ? await asked(flags, terminal) : given(flags);
   const format = chosen.format;
   const path = flags.out ?? FILES[format].name;
-  const starter = { scope, providers: chosen.providers };
+  const { purpose, providers } = chosen;
+  const starter = { purpose, scope: scope ?? purpose.scope, providers };
   write(path, format === "env" ? starterEnv(starter) : starterYaml(starter), FILES[format].mode);
   terminal.stdout.write(`${nextSteps(path, format, starter).join("\n")}\n`);
 }
 
+/** `LLM; EMBED for embeddings; OCR for ocr` */
+function scopeNames(): string {
+  return Object.values(PURPOSES)
+    .map(({ name, scope }) => (name === DEFAULT_PURPOSE.name ? scope : `${scope} for ${name}`))
+    .join("; ");
+}
+
 interface Choice {
+  readonly purpose: Purpose;
   readonly format: Format;
   readonly providers: readonly StarterProvider[];
 }
@@ -97,15 +113,16 @@ function formatOf({ format, out }: InitFlags): Format | undefined {
 
 function given(flags: InitFlags): Choice {
   const format = formatOf(flags) ?? "env";
-  const names = splitNames((flags.provider ?? [DEFAULT_PROVIDER]).join(","));
-  const fault = namesFault(names.join(","));
+  const purpose = PURPOSES[flags.for ?? DEFAULT_PURPOSE.name];
+  const names = splitNames((flags.provider ?? [purpose.defaultProvider]).join(","));
+  const fault = namesFault(names.join(","), namesOf(purpose.providers));
   if (fault !== undefined) throw new CliError(fault);
   const { model, baseUrl } = flags;
   if (names.length > 1 && (model ?? baseUrl) !== undefined) {
     throw new CliError("--model and --base-url are of one provider: name one, or correct the file afterwards.");
   }
   const providers = names.map((name) => {
-    const known = providerNamed(name);
+    const known = providerNamed(name, purpose);
     const provider = { ...known, baseUrl: baseUrl ?? known.baseUrl, model: model ?? known.model };
     for (const [flag, field, value] of [
       ["--base-url", SOURCE_FIELDS.baseUrl, provider.baseUrl],
@@ -116,27 +133,37 @@ function given(flags: InitFlags): Choice {
     }
     return provider;
   });
-  return { format, providers };
+  return { purpose, format, providers };
 }
 
 async function asked(flags: InitFlags, terminal: Terminal): Promise<Choice> {
   const wanted = formatOf(flags);
   const conversation = startConversation(terminal);
   try {
-    terminal.stderr.write(`Providers: ${PROVIDER_NAMES.join(", ")}\n`);
-    const names = await conversation.ask("Which of them, separated by commas", DEFAULT_PROVIDER, namesFault);
+    const purpose = PURPOSES[flags.for ?? (await askedPurpose(conversation))];
+    const known = namesOf(purpose.providers);
+    terminal.stderr.write(`Providers: ${known.join(", ")}\n`);
+    const fault = (answer: string) => namesFault(answer, known);
+    const names = await conversation.ask("Which of them, separated by commas", purpose.defaultProvider, fault);
     const providers: StarterProvider[] = [];
-    for (const name of splitNames(names)) providers.push(await askedProvider(name, conversation));
+    for (const name of splitNames(names)) providers.push(await askedProvider(name, purpose, conversation));
     const isFormat = (answer: string) => (FORMATS.includes(answer as Format) ? undefined : "Write env or yaml.");
     const format = wanted ?? (await conversation.ask("As .env or as polygateway.yaml (env, yaml)", "env", isFormat));
-    return { format: format as Format, providers };
+    return { purpose, format: format as Format, providers };
   } finally {
     conversation.close();
   }
 }
 
-async function askedProvider(name: string, { ask }: Conversation): Promise<StarterProvider> {
-  const known = providerNamed(name);
+async function askedPurpose({ ask }: Conversation): Promise<Purpose["name"]> {
+  const isPurpose = (answer: string) =>
+    Object.hasOwn(PURPOSES, answer) ? undefined : `Write ${PURPOSE_NAMES.join(", ")}.`;
+  const answer = await ask(`What for (${PURPOSE_NAMES.join(", ")})`, DEFAULT_PURPOSE.name, isPurpose);
+  return answer as Purpose["name"];
+}
+
+async function askedProvider(name: string, purpose: Purpose, { ask }: Conversation): Promise<StarterProvider> {
+  const known = providerNamed(name, purpose);
   const isOwn = known.keyName === undefined || known.placeholder !== undefined || name === CUSTOM_PROVIDER;
   const baseUrl = isOwn
     ? await ask(`Address of ${name}`, known.baseUrl, (answer) => faultOf(SOURCE_FIELDS.baseUrl, answer))
@@ -145,9 +172,9 @@ async function askedProvider(name: string, { ask }: Conversation): Promise<Start
   return { ...known, baseUrl, model };
 }
 
-function providerNamed(name: string): StarterProvider {
-  const known = STARTER_PROVIDERS.find((provider) => provider.name === name);
-  return known ?? { name: CUSTOM_PROVIDER, baseUrl: "", model: "", keyName: "CUSTOM_API_KEY" };
+function providerNamed(name: string, { providers, custom }: Purpose): StarterProvider {
+  const known = providers.find((provider) => provider.name === name);
+  return known ?? { name: CUSTOM_PROVIDER, baseUrl: "", model: "", ...custom };
 }
 
 /** Both end up in a file: what YAML or dotenv would read otherwise is refused too. */
@@ -178,10 +205,11 @@ const START_MOCK = "polygateway mock           starts the simulated provider; le
 
 /** At its usual address: elsewhere somebody else has started it. */
 const isOurs = ({ name, baseUrl }: StarterProvider): boolean =>
-  name === SIMULATED_PROVIDER && baseUrl === providerNamed(name).baseUrl;
+  name === SIMULATED_PROVIDER && baseUrl === providerNamed(name, DEFAULT_PURPOSE).baseUrl;
 
-function nextSteps(path: string, format: Format, { scope, providers }: Starter): string[] {
+function nextSteps(path: string, format: Format, { purpose, scope, providers }: Starter): string[] {
   const file = FILES[format];
+  const [command, rest] = purpose.firstCall;
   const named = path === file.name ? "" : ` ${file.flag} ${path}`;
   const keys = providers.flatMap((provider) => {
     if (provider.keyName === undefined) return [];
@@ -194,8 +222,8 @@ function nextSteps(path: string, format: Format, { scope, providers }: Starter):
     ...(keys.length === 0 ? [] : [`Set ${keys.join(" and ")} ${where}.`]),
     ...(providers.some(isOurs) ? [START_MOCK] : []),
     `polygateway check${named}          says what is in force and what is wrong`,
-    `polygateway check --live${named}   asks each source one tiny question`,
-    `polygateway chat${named} "Hello"`,
+    `polygateway check --live${named}   ${purpose.name === "ocr" ? "asks each source how it is, without reading anything" : "asks each source one tiny question"}`,
+    `polygateway ${command}${named}${rest}`,
   ];
   const shadow = format === "env" ? DEFAULT_CONFIG_FILES.find((name) => existsSync(name)) : undefined;
   const note = `Note: ${shadow} is the configuration in this folder; ${path} only fills its \${…}.`;
