@@ -54,7 +54,7 @@ export function overlayHtml(title: string, pages: readonly OverlayPage[]): strin
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src 'self' file: data:; style-src 'unsafe-inline'">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src 'self' file:; style-src 'unsafe-inline'">
 <title>${escaped(title)}</title>
 <style>
 ${STYLE}

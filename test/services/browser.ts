@@ -37,16 +37,13 @@ export interface TestBrowser {
 /** Without a window and with a fresh profile; it ends with this process at the latest. */
 export async function openBrowser(program: string): Promise<TestBrowser> {
   const profile = mkdtempSync(join(tmpdir(), "pgw-browser-"));
-  const context = await chromium.launchPersistentContext(profile, {
-    executablePath: program,
-    headless: true,
-    args: ALONE,
-  });
-  return {
-    context,
-    async close() {
-      await context.close();
-      rmSync(profile, { recursive: true, force: true });
-    },
-  };
+  const remove = () => rmSync(profile, { recursive: true, force: true });
+  const wish = { executablePath: program, headless: true, args: ALONE };
+  try {
+    const context = await chromium.launchPersistentContext(profile, wish);
+    return { context, close: () => context.close().finally(remove) };
+  } catch (error) {
+    remove();
+    throw error;
+  }
 }
