@@ -47,6 +47,19 @@ export const bareEmbeddings = (origin, connections, texts) => {
   };
 };
 
+/** A layout as it comes: JSON within JSON, nothing of it looked at. */
+export const bareLayout = (origin, body) => {
+  const pool = new Pool(origin, { connections: 1 });
+  return {
+    async op() {
+      const reply = await pool.request({ path: "/ocr/file_parse", method: "POST", headers, body });
+      const { results } = JSON.parse(await reply.body.text());
+      if (JSON.parse(results.document.middle_json).pdf_info.length === 0) throw new Error("empty");
+    },
+    close: () => pool.close(),
+  };
+};
+
 /** The limit: undici's dispatch with a handler written for this one answer, and nothing governed. */
 export const bareDispatch = (origin, connections) => {
   const pool = new Pool(origin, { connections });

@@ -1,5 +1,5 @@
 // The benchmark's provider: a process of its own that answers fixed bytes, so that it is never the bottleneck.
-// Prints its port as the first line. Paths: /embed (vectors) /json /sse20 /burst /paced (one event per 5 ms), each + /chat/completions.
+// Prints its port as the first line. Paths: /embed (vectors) /ocr (a layout) /json /sse20 /burst /paced (one event per 5 ms), each + /chat/completions.
 import { createServer } from "node:net";
 
 const chunk = (delta, finish = null, extra = {}) =>
@@ -52,9 +52,36 @@ const embeddings = JSON.stringify({
   usage: { prompt_tokens: 4_000, total_tokens: 4_000 },
 });
 
+/** A page of 20 paragraphs as MinerU describes it, about 14 KB. */
+function layoutPage(index) {
+  const blocks = Array.from({ length: 20 }, (_, n) => {
+    const bbox = [60, 30 + 35 * n, 540, 60 + 35 * n];
+    const content = 'What a token bucket does with a rate, "quoted" and in 中文.';
+    const lines = [
+      {
+        bbox,
+        spans: [
+          { bbox, type: "text", score: 0.98, content },
+          { bbox, type: "inline_equation", content: "a^2+b^2", score: 0.9 },
+        ],
+      },
+    ];
+    return { type: n === 0 ? "title" : "text", bbox, index: n, angle: 0, lines: [...lines, ...lines] };
+  });
+  return { page_idx: index, page_size: [612, 792], preproc_blocks: blocks, para_blocks: [], discarded_blocks: [] };
+}
+
+const LAYOUT_BYTES = 3_500_000;
+const pageBytes = Buffer.byteLength(JSON.stringify(JSON.stringify(layoutPage(0))));
+const pdfInfo = Array.from({ length: Math.round(LAYOUT_BYTES / pageBytes) }, (_, index) => layoutPage(index));
+const layout = JSON.stringify({ results: { document: { middle_json: JSON.stringify({ pdf_info: pdfInfo }) } } });
+
 const replies = {
   embed: Buffer.from(
     `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(embeddings)}\r\n\r\n${embeddings}`,
+  ),
+  ocr: Buffer.from(
+    `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(layout)}\r\n\r\n${layout}`,
   ),
   json: Buffer.from(
     `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(answer)}\r\n\r\n${answer}`,

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// npm run bench [-- --only chat,stream,embedding,sse,governance,batch,telemetry,import] [--scale 0.2] [--write]
+// npm run bench [-- --only chat,stream,embedding,ocr,sse,governance,batch,telemetry,import] [--scale 0.2] [--write]
 // Measures the goals of this version against their baselines in the same run and prints the table.
 // Exit 1 when a "must" goal is missed. --write also puts the table into docs/benchmarks.md.
 import { spawn } from "node:child_process";
@@ -36,6 +36,7 @@ const cases = {
   chat: async (context) => (await import("./cases/chat.mjs")).chatCases(context),
   stream: async (context) => (await import("./cases/stream.mjs")).streamCases(context),
   embedding: async (context) => (await import("./cases/embedding.mjs")).embeddingCases(context),
+  ocr: async (context) => (await import("./cases/ocr.mjs")).ocrCases(context),
   sse: async (context) => (await import("./cases/sse.mjs")).sseCases(context),
   telemetry: async (context) => (await import("./cases/telemetry.mjs")).telemetryCases(context),
   redis: async (context) => (await import("./cases/redis.mjs")).redisCases(context),

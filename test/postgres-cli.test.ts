@@ -246,14 +246,14 @@ process:
   it("is made and upgraded by `telemetry migrate`", async () => {
     const made = await cli(["telemetry", "migrate", "--db", dsn, "--table", "fresh"]);
     expect(made.out).toBe(
-      `Created in ${database.url()}: table fresh with 32 columns, table open_attempts with 9 columns.\n`,
+      `Created in ${database.url()}: table fresh with 32 columns, table open_attempts with 10 columns.\n`,
     );
     await database.sql("DROP TABLE open_attempts");
     await database.sql(
       "CREATE TABLE llm_calls (call_id text PRIMARY KEY, created_at timestamptz NOT NULL DEFAULT now(), scope text)",
     );
     const first = await cli(["telemetry", "migrate", "--db", dsn]);
-    expect(first.out).toMatch(/^Created in .*: table open_attempts with 9 columns\.\nAdded to .*: llm_calls\.\w+/);
+    expect(first.out).toMatch(/^Created in .*: table open_attempts with 10 columns\.\nAdded to .*: llm_calls\.\w+/);
     expect(first.out).toMatch(/llm_calls\.outcome.*index llm_calls_created_at, index llm_calls_session_id\.\n$/);
     expect((await cli(["telemetry", "migrate"], fromEnv())).out).toContain("is up to date.");
     const again = JSON.parse((await cli(["telemetry", "migrate", "--db", dsn, "--table", "json", "--json"])).out);

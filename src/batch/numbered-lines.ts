@@ -10,9 +10,9 @@ export interface NumberedLines {
 
 export class InputChangedError extends Error {
   constructor(earlier: NumberedLines) {
-    const range = earlier.upTo === 1 ? "its first line" : `its first ${earlier.upTo} lines`;
+    const what = earlier.upTo === 1 ? "its first line" : `something in its first ${earlier.upTo} lines`;
     super(
-      `The input is not the one that the output was begun with: ${range} differ, and a line without an id is known by its number. Give the same input as before, or choose another output`,
+      `The input is not the one that the output was begun with: ${what} differs, and a line without an id is known by its number. Give the same input as before, or choose another output`,
     );
     this.name = "InputChangedError";
   }

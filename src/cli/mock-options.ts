@@ -15,6 +15,9 @@ export interface MockFlags {
   readonly limitRule?: "bucket" | "window";
   readonly bucketSeconds?: string;
   readonly rateLimitHeaders: boolean;
+  /** One of the simulated OCR servers, in place of the chat provider. */
+  readonly ocr?: "monkey-ocr" | "mineru" | "paddle" | "mistral";
+  readonly latency?: string;
   readonly ttft?: string;
   readonly ttftSigma?: string;
   readonly tokenTime?: string;
@@ -40,6 +43,8 @@ export interface MockFlags {
 const FLAG_OF: Readonly<Record<string, readonly [flag: string, name: keyof MockFlags]>> = {
   port: ["--port", "port"],
   seed: ["--seed", "seed"],
+  latencyMs: ["--latency", "latency"],
+  "faults.failureRate": ["--error-rate", "errorRate"],
   "limits.rpm": ["--rpm", "rpm"],
   "limits.tpm": ["--tpm", "tpm"],
   "limits.maxConcurrency": ["--max-concurrency", "maxConcurrency"],
@@ -60,7 +65,7 @@ const FLAG_OF: Readonly<Record<string, readonly [flag: string, name: keyof MockF
 };
 
 /** What is no number becomes NaN, which no option accepts. */
-function toNumber(text: string | undefined): number | undefined {
+export function toNumber(text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   const [, digits, percent] = /^\s*(-?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)(%?)\s*$/i.exec(text) ?? [];
   return digits === undefined ? Number.NaN : Number(digits) / (percent === "%" ? 100 : 1);

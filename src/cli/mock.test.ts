@@ -6,6 +6,7 @@ import { PassThrough } from "node:stream";
 import { Command } from "commander";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { loadEnv } from "../config/env.js";
+import { OcrClient } from "../gateway/ocr-client.js";
 import { CliError } from "./failure.js";
 import { registerMock } from "./mock.js";
 import type { Terminal } from "./terminal.js";
@@ -190,5 +191,50 @@ describe("mock", () => {
       writeFileSync(file, text);
       expect((await failureOf(["--port", "0", "--script", file])).message).toContain(problem);
     }
+  });
+});
+
+describe("mock --ocr", () => {
+  it.each(["monkey-ocr", "mineru", "paddle", "mistral"])(
+    "serves %s, with lines for a scope that can be used",
+    async (kind) => {
+      const mock = run(["--ocr", kind, "--port", "0", "--latency", "1", "--json"]);
+      const { url, env } = JSON.parse(await mock.printed);
+      expect(env).toMatchObject({ OCR__SIM__1__BASE_URL: url, OCR__SIM__1__TRANSPORT: kind });
+      await using client = OcrClient.fromEnv("OCR", { env });
+      const picture = Buffer.from("iVBORw0KGgoAAAANSUhEUgAABLAAAAMg", "base64");
+      expect((await client.recognizeText(picture)).text).not.toBe("");
+      expect((await client.parseLayout(picture)).elements).not.toEqual([]);
+      mock.interrupt();
+      expect(JSON.parse((await mock.finished).split("\n")[1]!)).toMatchObject({ outcomes: expect.any(Object) });
+    },
+  );
+
+  it("fails a share of the pages by the seed", async () => {
+    const mock = run(["--ocr", "monkey-ocr", "--port", "0", "--error-rate", "100%", "--seed", "3"]);
+    const [, url] = /answers at (\S+) /.exec(await mock.printed) ?? [];
+    const form = new FormData();
+    form.set("file", new Blob(["x"]), "a.png");
+    const response = await fetch(`${url}/ocr/text`, { method: "POST", body: form });
+    expect(JSON.stringify(await response.json())).toMatch(/fail|"success":false/);
+    mock.interrupt();
+    expect(await mock.finished).toMatch(/Stopped after 1 request/);
+  });
+
+  it.each([
+    [
+      ["--ocr", "paddle", "--rpm", "3", "--error-rate", "1%"],
+      /--rpm, --error-rate can't be used with --ocr paddle, which takes --port, /,
+    ],
+    [["--ocr", "mineru", "--latency", "soon"], /--latency soon: /],
+    [["--ocr", "mineru", "--error-rate", "300%"], /--error-rate 300%: /],
+    [["--latency", "3"], /--latency is for --ocr/],
+  ])("refuses %j", async (args, reason) => {
+    const error = await run(args).finished.then(
+      () => undefined,
+      (thrown: unknown) => thrown as Error,
+    );
+    expect(error).toBeInstanceOf(CliError);
+    expect(error?.message).toMatch(reason);
   });
 });

@@ -1,6 +1,5 @@
 import { type Command, Option } from "commander";
 import { readRegularFile } from "../regular-file.js";
-import type { SimulatedProviderOptions } from "../testing/provider/options.js";
 import type { SimulatedProvider, UpstreamScript } from "../testing/provider/server.js";
 import { parsePath } from "./arguments.js";
 import { CliError } from "./failure.js";
@@ -13,9 +12,10 @@ Examples:
   polygateway mock                                              a healthy provider on port 8787
   polygateway mock --rpm 60 --ttft 300 --token-time 15          a limited one with real-life latency
   polygateway mock --error-rate 5% --rate-limit-rate 5% --cut-rate 1% --hang-rate 1%
+  polygateway mock --ocr monkey-ocr --latency 200 --error-rate 10%   a MonkeyOCR server, for \`polygateway ocr\`
   polygateway mock --port 0 --json --ledger arrived.jsonl       for scripts: any free port, ready line as JSON
 
-It prints lines for your .env; Ctrl-C stops it. Rates are shares (0.05) or percentages (5%), times are milliseconds.`;
+It answers chat and embeddings, with --ocr the requests of that OCR server, and prints lines for your .env; Ctrl-C stops it. Rates are shares (0.05) or percentages (5%), times are milliseconds.`;
 
 /** How long answers in progress may take to end after the first Ctrl-C. */
 const STOP_GRACE_MS = 5_000;
@@ -43,19 +43,19 @@ function startFailure(error: unknown, { host, port, ledger }: MockFlags): unknow
 }
 
 function announce(
-  provider: SimulatedProvider,
-  options: SimulatedProviderOptions,
+  what: string,
+  server: { readonly baseUrl: string; readonly port: number },
+  env: Readonly<Record<string, string>>,
   flags: MockFlags,
   terminal: Terminal,
 ): void {
-  const env = sourceEnvironment(provider, options);
   if (flags.json) {
-    terminal.stdout.write(`${JSON.stringify({ url: provider.baseUrl, port: provider.port, env })}\n`);
+    terminal.stdout.write(`${JSON.stringify({ url: server.baseUrl, port: server.port, env })}\n`);
     return;
   }
   const lines = Object.entries(env).map(([key, value]) => `${key}=${value}`);
   terminal.stdout.write(
-    `A simulated provider answers at ${provider.baseUrl} (Ctrl-C stops it).\n\nFor your .env:\n\n${lines.join("\n")}\n\n`,
+    `A simulated ${what} answers at ${server.baseUrl} (Ctrl-C stops it).\n\nFor your .env:\n\n${lines.join("\n")}\n\n`,
   );
 }
 
@@ -73,19 +73,24 @@ function summarise(provider: SimulatedProvider, flags: MockFlags, terminal: Term
   if (ledgerFileError !== null) throw new CliError(`--ledger ${flags.ledger} is incomplete: ${ledgerFileError}`);
 }
 
-/** Resolves when the provider is down: gracefully after the first signal, at once after the second. */
-function stoppedBySignal(provider: SimulatedProvider, terminal: Terminal): Promise<void> {
+/** Resolves when the server is down: gracefully after the first signal, at once after the second. */
+function stoppedBySignal(
+  server: { stop(options?: { graceMs: number }): Promise<void> },
+  terminal: Terminal,
+): Promise<void> {
   return new Promise((resolve, reject) => {
     let signals = 0;
     const stopListening = terminal.onInterrupt(() => {
       signals += 1;
-      const stopped = provider.stop({ graceMs: signals === 1 ? STOP_GRACE_MS : 0 });
+      const stopped = server.stop({ graceMs: signals === 1 ? STOP_GRACE_MS : 0 });
       if (signals === 1) stopped.finally(stopListening).then(resolve, reject);
     });
   });
 }
 
-async function mock(flags: MockFlags, terminal: Terminal): Promise<void> {
+async function mock(flags: MockFlags, set: readonly (keyof MockFlags)[], terminal: Terminal): Promise<void> {
+  if (flags.ocr !== undefined) return mockOcr(flags.ocr, flags, set, terminal);
+  if (flags.latency !== undefined) throw new CliError("--latency is for --ocr; a chat provider has --ttft.");
   // Loaded here: no other command needs a server.
   const { startSimulatedProvider, parseScripts } = await import("../testing/provider/server.js");
   const { checkProviderOptions } = await import("../testing/provider/options.js");
@@ -103,9 +108,25 @@ async function mock(flags: MockFlags, terminal: Terminal): Promise<void> {
     provider.script(script, flags.scriptForever && index === last ? "always" : 1);
   }
   const stopped = stoppedBySignal(provider, terminal);
-  announce(provider, options, flags, terminal);
+  announce("provider", provider, sourceEnvironment(provider, options), flags, terminal);
   await stopped;
   summarise(provider, flags, terminal);
+}
+
+async function mockOcr(
+  kind: NonNullable<MockFlags["ocr"]>,
+  flags: MockFlags,
+  set: readonly (keyof MockFlags)[],
+  terminal: Terminal,
+): Promise<void> {
+  const { ocrEnvironment, startOcrServer, summariseOcr } = await import("./mock-ocr.js");
+  const server = await startOcrServer(kind, flags, set).catch((error: unknown) => {
+    throw startFailure(error, flags);
+  });
+  const stopped = stoppedBySignal(server, terminal);
+  announce(`${kind} server`, server, ocrEnvironment(kind, server, flags), flags, terminal);
+  await stopped;
+  summariseOcr(server, flags, terminal);
 }
 
 function collect(value: string, before: readonly string[] = []): string[] {
@@ -117,7 +138,13 @@ export function registerMock(program: Command, terminal: Terminal = processTermi
   program
     .command("mock")
     .summary("a simulated provider as a server, for your own tests")
-    .description("Serve the chat API from a simulated provider with limits, latencies and faults as you choose.")
+    .description(
+      "Serve chat and embeddings, or OCR, from a simulated server with limits, latencies and faults as you choose.",
+    )
+    .addOption(
+      new Option("--ocr <server>", "an OCR server instead").choices(["monkey-ocr", "mineru", "paddle", "mistral"]),
+    )
+    .option("--latency <ms>", "time each answer of an OCR server takes (default 0)")
     .option("--port <number>", "port to listen on; 0 = any free one", "8787")
     .option("--host <address>", "address to listen on", "127.0.0.1")
     .option("--model <name>", "model it says it serves", "sim-model")
@@ -153,5 +180,12 @@ export function registerMock(program: Command, terminal: Terminal = processTermi
     .option("--script-forever", "the last script of the file answers everything after it")
     .option("--json", "print the ready line and the summary as JSON")
     .addHelpText("after", EXAMPLES)
-    .action((flags: MockFlags) => mock(flags, terminal));
+    .action((flags: MockFlags, command: Command) => {
+      const names = Object.keys(flags) as (keyof MockFlags)[];
+      return mock(
+        flags,
+        names.filter((name) => command.getOptionValueSource(name) === "cli"),
+        terminal,
+      );
+    });
 }

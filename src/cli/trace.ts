@@ -69,7 +69,7 @@ async function readTrace(id: string, path: string, { table }: TraceFlags): Promi
       const trace = await traceOf(file, id);
       if (trace !== null) return trace;
       throw new CliError(
-        `${file.path} knows no session, call, attempt or parent ${printable(id)}. Ids stand in replies (requestId, callId) and in rows; a line of a batch that was refused before anything was sent has no row, its result line says why.`,
+        `${file.path} knows no session, call, attempt or parent ${printable(id)}. Ids stand in replies (requestId, callId) and in rows; a line of a batch that was refused before anything was sent has no row, its result line says why. A text of \`polygateway embed\` shares its row with others: ask with the call_id of its line.`,
       );
     } finally {
       file.close();

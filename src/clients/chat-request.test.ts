@@ -43,6 +43,8 @@ test.each([
   ["a failover that is none", { ...ok, failover: "sometimes" }, "failover must be on or off"],
   ["a deadline that is none", { ...ok, deadlineMs: Number.NaN }, "deadlineMs"],
   ["a deadline in the past", { ...ok, deadlineMs: -1 }, "deadlineMs must not be negative"],
+  ["a hole in the parts", { messages: [{ role: "user", content: new Array(4_000_000_000) }] }, "list of parts"],
+  ["a hole in the tools", { ...ok, tools: new Array(4_000_000_000) }, "tools has an empty place"],
   ["a cycle in the tools", { ...ok, tools: [cyclic] }, "tools can't be written as JSON"],
   ["a bigint in the extra body", { ...ok, extraBody: { seed: 1n } }, "extraBody can't be written as JSON"],
   ["a cycle in the format", { ...ok, responseFormat: cyclic }, "responseFormat can't be written as JSON"],

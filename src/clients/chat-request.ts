@@ -46,6 +46,7 @@ export function checkRequest(request: ChatRequest, operation: string, cancellati
   if (cache !== undefined && !CACHE_MODES.has(cache)) reject(operation, "cache must be use, bypass or refresh");
   if (onBreak !== undefined && !BREAK_MODES.has(onBreak)) reject(operation, "onBreak must be throw or restart");
   if (tools !== undefined && !Array.isArray(tools)) reject(operation, "tools must be an array");
+  if (tools?.includes(undefined)) reject(operation, "tools has an empty place");
   if (extraBody !== undefined && (!isObject(extraBody) || Array.isArray(extraBody))) {
     reject(operation, "extraBody must be an object");
   }
@@ -170,7 +171,9 @@ function checkMessages(messages: unknown, operation: string): boolean {
     }
     const { content } = message as Record<string, unknown>;
     if (!Array.isArray(content)) continue;
-    if (!content.every(isObject)) reject(operation, `messages[${index}].content must be a text or a list of parts`);
+    // every() would leave out holes, and go through all of them.
+    const isWrong = content.findIndex((part) => !isObject(part)) >= 0;
+    if (isWrong) reject(operation, `messages[${index}].content must be a text or a list of parts`);
     hasParts = true;
   }
   return hasParts;

@@ -1,6 +1,6 @@
 import { type BlockType, type LayoutBuilder, typeReader } from "./boxes.js";
 import { pageNumber } from "./middle-json.js";
-import { type Fields, fieldsOf, listOf } from "./middle-spans.js";
+import { type Fields, fieldsOf } from "./middle-spans.js";
 
 /**
  * `content_list` of MinerU (reference-providers §1.2): one flat list of blocks with boxes from 0 to 1000. Captions have no
@@ -49,7 +49,8 @@ export function readContentList(
     const texts = textsOf(block);
     for (const text of texts) onText(text);
     const { rawType, type } = blockType(block);
-    page.add({ type, rawType, box: block.bbox, ...contentOf(block, type, texts) });
+    const { text, html, latex } = contentOf(block, type, texts);
+    page.add({ type, rawType, box: block.bbox, text, html, latex });
   }
   return pages === 0 ? "the content_list names no page" : null;
 }
@@ -61,7 +62,13 @@ function blockType({ type, text_level: level }: Fields): BlockType {
   return { ...read, type: level === 1 ? "title" : "heading" };
 }
 
-function contentOf(block: Fields, type: BlockType["type"], texts: readonly string[]) {
+interface BlockContent {
+  readonly text?: unknown;
+  readonly html?: unknown;
+  readonly latex?: unknown;
+}
+
+function contentOf(block: Fields, type: BlockType["type"], texts: readonly string[]): BlockContent {
   if (type === "formula") return { latex: block.text };
   const text = texts.join("\n");
   return type === "table" ? { text, html: block.table_body } : { text };
@@ -71,10 +78,13 @@ const TEXT_FIELDS = ["text", "list_items", "code_body"] as const;
 const CAPTION_FIELD = /_(?:caption|footnote)$/;
 
 function textsOf(block: Fields): string[] {
-  const captions = Object.keys(block).filter((name) => CAPTION_FIELD.test(name));
-  const values = [...TEXT_FIELDS, ...captions].flatMap((name) => {
-    const value = block[name];
-    return Array.isArray(value) ? listOf(value) : [value];
-  });
-  return values.filter((text): text is string => typeof text === "string" && text.trim() !== "");
+  const texts: string[] = [];
+  const take = (value: unknown) => {
+    for (const text of Array.isArray(value) ? (value as unknown[]) : [value]) {
+      if (typeof text === "string" && text.trim() !== "") texts.push(text);
+    }
+  };
+  for (const name of TEXT_FIELDS) take(block[name]);
+  for (const name of Object.keys(block)) if (CAPTION_FIELD.test(name)) take(block[name]);
+  return texts;
 }

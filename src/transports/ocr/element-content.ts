@@ -1,4 +1,5 @@
 import type { OcrElementType } from "../../domain/ocr.js";
+import type { BlockType, PageBuilder } from "./boxes.js";
 
 export interface ElementContent {
   readonly text?: string;
@@ -20,4 +21,10 @@ export function contentOf(type: OcrElementType, content: unknown): ElementConten
   if (type === "table" && LATEX_TABLE.test(content)) return { latex: content };
   const isPicture = (type === "image" || type === "chart") && PICTURE_ALONE.test(content);
   return isPicture ? {} : { text: content };
+}
+
+/** Adds a block with its one text; false = its box can't be used. Field by field, as boxes.ts makes its elements. */
+export function addContent(page: PageBuilder, { type, rawType }: BlockType, box: unknown, content: unknown): boolean {
+  const { text, html, latex } = contentOf(type, content);
+  return page.add({ type, rawType, box, text, html, latex });
 }

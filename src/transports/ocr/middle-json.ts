@@ -157,7 +157,7 @@ function discardedType(block: Fields, size: BoxFrame): BlockType {
   return { ...read, type };
 }
 
-function addBlock(block: Fields, blockType: BlockType, { page, onText }: PageReading): void {
-  const { text, html, latex, score } = textsOfLines(block, blockType.type, onText);
-  page.add({ ...blockType, box: block.bbox, text, html, latex, score: block.score ?? score });
+function addBlock(block: Fields, { type, rawType }: BlockType, { page, onText }: PageReading): void {
+  const { text, html, latex, score } = textsOfLines(block, type, onText);
+  page.add({ type, rawType, box: block.bbox, text, html, latex, score: block.score ?? score });
 }

@@ -27,7 +27,7 @@ const NEEDS_NO_BLANK = /[\s\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\
 /** @param onText told each text of a span as the server wrote it */
 export function textsOfLines(block: Fields, type: OcrElementType, onText: (text: string) => void): BlockTexts {
   const lines = listOf(block.lines).map((line) => spansOf(fieldsOf(line)));
-  const spans = lines.flat();
+  const spans = lines.length === 1 ? lines[0]! : lines.flat();
   for (const { content } of spans) if (typeof content === "string") onText(content);
   const score = spans.length === 1 ? spans[0]?.score : undefined;
   const formula = type === "formula" ? formulaOf(spans) : undefined;
@@ -40,8 +40,12 @@ export function textsOfLines(block: Fields, type: OcrElementType, onText: (text:
 
 /** Spans that a paragraph took from the next page lie there, not here. */
 function spansOf(line: Fields | undefined): Fields[] {
-  const spans = listOf(line?.spans).map(fieldsOf);
-  return spans.filter((span): span is Fields => span !== undefined && span.cross_page !== true);
+  const spans: Fields[] = [];
+  for (const raw of listOf(line?.spans)) {
+    const span = fieldsOf(raw);
+    if (span !== undefined && span.cross_page !== true) spans.push(span);
+  }
+  return spans;
 }
 
 function isText(text: string): boolean {

@@ -9,7 +9,7 @@ import { proxySecrets } from "../pool.js";
 import { answerFacts } from "./answer-facts.js";
 import { ask, invalidAnswer } from "./ask.js";
 import { layoutBuilder, type PageBuilder } from "./boxes.js";
-import { contentOf } from "./element-content.js";
+import { addContent } from "./element-content.js";
 import { mistralType } from "./element-types.js";
 import { probe } from "./health.js";
 import { MAX_OCR_JSON_BYTES, objectsOf, readJsonAnswer } from "./json-answer.js";
@@ -132,10 +132,9 @@ function cornersOf({ top_left_x, top_left_y, bottom_right_x, bottom_right_y }: F
 
 function addBlocks(builder: PageBuilder, blocks: readonly Fields[], tables: ReadonlyMap<unknown, unknown>): void {
   for (const block of blocks) {
-    const kind = mistralType(block.type);
     // The block of a table that was taken out holds but a link to it.
     const content = tables.get(block.table_id) ?? block.content;
-    builder.add({ ...kind, box: cornersOf(block), ...contentOf(kind.type, content) });
+    addContent(builder, mistralType(block.type), cornersOf(block), content);
   }
 }
 

@@ -10,7 +10,7 @@ import { proxySecrets } from "../pool.js";
 import { answerFacts } from "./answer-facts.js";
 import { ask, invalidAnswer } from "./ask.js";
 import { layoutBuilder } from "./boxes.js";
-import { contentOf } from "./element-content.js";
+import { addContent } from "./element-content.js";
 import { paddleType } from "./element-types.js";
 import { probe } from "./health.js";
 import { MAX_OCR_JSON_BYTES, objectsOf, readJsonAnswer } from "./json-answer.js";
@@ -121,8 +121,7 @@ function layoutOf(answer: WholeBody, pages: readonly Fields[], dataInfo: unknown
     const { objects, others } = blocksOf(page);
     layout.drop(others);
     for (const { block_label, block_bbox, block_content } of objects) {
-      const kind = paddleType(block_label);
-      builder.add({ ...kind, box: block_bbox, ...contentOf(kind.type, block_content) });
+      addContent(builder, paddleType(block_label), block_bbox, block_content);
     }
   }
   return layout.finish();

@@ -1,7 +1,7 @@
 import type { OcrImage, OcrLayout } from "../../domain/ocr.js";
 import { parseJson } from "../json-weight.js";
 import { layoutBuilder, type PageBuilder } from "./boxes.js";
-import { contentOf } from "./element-content.js";
+import { addContent } from "./element-content.js";
 import { deepseekType } from "./element-types.js";
 import type { VlmReader } from "./vlm-reader.js";
 
@@ -87,7 +87,7 @@ function addTo(page: PageBuilder, { label, boxes, content }: Grounding): void {
   const list: readonly unknown[] = Array.isArray(parsed) && Array.isArray(parsed[0]) ? parsed : [parsed];
   let hasText = false;
   for (const box of list) {
-    const added = page.add({ ...kind, box, ...(hasText ? {} : contentOf(kind.type, content)) });
+    const added = addContent(page, kind, box, hasText ? undefined : content);
     hasText ||= added;
   }
 }

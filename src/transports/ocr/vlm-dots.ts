@@ -1,6 +1,6 @@
 import type { OcrImage, OcrLayout } from "../../domain/ocr.js";
 import { layoutBuilder } from "./boxes.js";
-import { contentOf } from "./element-content.js";
+import { addContent } from "./element-content.js";
 import { dotsType } from "./element-types.js";
 import { objectsIn } from "./json-objects.js";
 import { smartResize } from "./smart-resize.js";
@@ -53,8 +53,7 @@ function readLayout(answer: string, { size }: OcrImage): OcrLayout | string {
   if (page === null) return "the size of the picture isn't known";
   layout.drop(found.broken);
   for (const { bbox, category, text } of found.objects) {
-    const kind = dotsType(category);
-    page.add({ ...kind, box: bbox, ...contentOf(kind.type, text) });
+    addContent(page, dotsType(category), bbox, text);
   }
   return layout.finish();
 }
