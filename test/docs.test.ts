@@ -22,6 +22,10 @@ import * as everyone from "../src/index.js";
 import * as postgres from "../src/telemetry/postgres.js";
 import * as sqlite from "../src/telemetry/sqlite.js";
 import * as testing from "../src/testing/index.js";
+import { MINERU_OPTION_NAMES } from "../src/testing/ocr/mineru-server.js";
+import { MISTRAL_OCR_OPTION_NAMES } from "../src/testing/ocr/mistral-server.js";
+import { MONKEY_OCR_OPTION_NAMES } from "../src/testing/ocr/monkey-ocr-server.js";
+import { PADDLE_OPTION_NAMES } from "../src/testing/ocr/paddle-server.js";
 import { optionPaths } from "../src/testing/provider/option-names.js";
 import { PROVIDER_OPTION_NAMES } from "../src/testing/provider/options.js";
 import { type SimulatedProvider, startSimulatedProvider } from "../src/testing/provider/server.js";
@@ -200,6 +204,16 @@ test("docs/guide/testing.md names every option of the simulated provider", () =>
   const page = read("docs/guide/testing.md");
   const paths = optionPaths(PROVIDER_OPTION_NAMES);
   expect(paths.filter((path) => !page.includes(`\`${path}\``))).toEqual([]);
+});
+
+test.each([
+  ["MonkeyOCR", MONKEY_OCR_OPTION_NAMES],
+  ["MinerU", MINERU_OPTION_NAMES],
+  ["PaddleX", PADDLE_OPTION_NAMES],
+  ["Mistral", MISTRAL_OCR_OPTION_NAMES],
+])("docs/guide/testing.md names every option of the simulated %s server", (_, names) => {
+  const page = read("docs/guide/testing.md");
+  expect(optionPaths(names).filter((path) => !page.includes(`\`${path}\``))).toEqual([]);
 });
 
 describe("numbers", () => {

@@ -2,6 +2,7 @@
 export type FieldKind =
   | "name"
   | "text"
+  | "prompt"
   | "url"
   | "secret"
   | "dsn"

@@ -131,7 +131,7 @@ function nameless(path: string): Field {
 
 function typedScalar(section: SectionReading, { value }: ScalarTree, path: string, field: Field): unknown {
   section.labels.show(path, () => (field.secret ? show(section.env, field, String(value)) : quoted(field, value)));
-  const isText = ["text", "name", "url", "secret", "dsn", "redis_url"].includes(field.kind);
+  const isText = ["text", "prompt", "name", "url", "secret", "dsn", "redis_url"].includes(field.kind);
   if (!isText || section.fieldOf(path) === undefined) return value;
   return refuseOption(section, path, "is not a text", "Put it in quotes.");
 }

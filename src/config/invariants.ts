@@ -219,28 +219,6 @@ export function embeddingWarnings({ config, labels, positions }: Subject, batchS
   return [...notes, { key: config.scope, level: "warning", text }];
 }
 
-/** Valid for OCR too, but probably not meant. */
-export function ocrWarnings({ config, labels, positions }: Subject): ConfigNote[] {
-  return config.sources.flatMap((source, index): ConfigNote[] => {
-    const path = (option: string): string => `sources[${positions[index]}].${option}`;
-    const found: ConfigNote[] = [];
-    const isChat = source.transport === "vlm";
-    if (!isChat && Object.keys(source.extraBody).length > 0) {
-      const text = `is not sent to an OCR server (${source.transport}): it applies to chat alone`;
-      found.push({ key: labels.key(path("extraBody")), level: "warning", text });
-    }
-    if (!isChat && source.ocrReader !== "auto") {
-      const text = `has no effect on ${source.transport}: it says how a vlm source is read`;
-      found.push({ key: labels.key(path("ocrReader")), level: "warning", text });
-    }
-    if (!isChat && source.tpm > 0) {
-      const text = `has no effect on ${source.transport}, which reports no tokens: RPM and MAX_CONCURRENCY govern it`;
-      found.push({ key: labels.key(path("tpm")), level: "warning", text });
-    }
-    return found;
-  });
-}
-
 const LIMIT_KEYS = ["maxConcurrency", "rpm", "tpm", "limitRule", "strict", "burstS", "burstTokensS"] as const;
 
 /** true = two clients may share one governor as far as these limits go. */

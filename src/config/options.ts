@@ -64,6 +64,10 @@ export interface SourceOptions extends LimitOptions {
   transport?: "openai" | OcrTransportName;
   /** How a `vlm` source is asked and read. Default `auto`: by the model's name. */
   ocrReader?: OcrReaderName;
+  /** What a `vlm` source is asked for the text of a page. Default: the reader's own words. */
+  ocrPrompt?: string;
+  /** The same for a layout; only readers that give one take it, and the answer must have the form they read. */
+  ocrLayoutPrompt?: string;
   /** Longest attempt, in ms. Default 120 000. */
   timeoutMs?: number;
   /** Longest wait for the first token, in ms; ≤ timeoutMs. Default 60 000. */

@@ -6,7 +6,8 @@ import { ConfigError, type ConfigProblem } from "../errors.js";
 import { cacheNotes, type ResolvedCache, readCache, requireRedis } from "./cache.js";
 import { type ClientKind, NEVER_CACHED, ownOptions } from "./client-kind.js";
 import type { Field, Fields } from "./field.js";
-import { type ConfigNote, embeddingWarnings, ocrWarnings, violations, warnings } from "./invariants.js";
+import { type ConfigNote, embeddingWarnings, violations, warnings } from "./invariants.js";
+import { ocrWarnings, promptRules } from "./invariants-ocr.js";
 import { masked, secretsIn } from "./known-secrets.js";
 import { codeLabels, type Labels } from "./labels.js";
 import type { EmbeddingOptions, GatewayOptions, OcrOptions, ProxyEnv, TelemetryOptions } from "./options.js";
@@ -110,7 +111,7 @@ export function inspectScope(options: AnyOptions, context: ResolveContext = {}):
       ...(embedding === null ? [] : embeddingWarnings(subject, embedding.batchSize)),
       ...(ocr === null ? [] : ocrWarnings(subject)),
     ]),
-    problems: masked(secrets, [...reader.problems, ...violations(subject)]),
+    problems: masked(secrets, [...reader.problems, ...violations(subject), ...promptRules(subject)]),
   };
 }
 

@@ -75,6 +75,19 @@ export const SOURCE_FIELDS: Fields<SourceSettings> = {
     "auto",
     "How a `vlm` source is asked and its answer read; auto: by the name of the model",
   ),
+  ocrPrompt: optional<string>(
+    { kind: "prompt", env: "OCR_PROMPT", fallback: "", text: "What a `vlm` source is asked for the text of a page" },
+    "by the reader",
+  ),
+  ocrLayoutPrompt: optional<string>(
+    {
+      kind: "prompt",
+      env: "OCR_LAYOUT_PROMPT",
+      fallback: "",
+      text: "What a `vlm` source is asked for a layout; the form of the answer must be the reader's",
+    },
+    "by the reader",
+  ),
   timeoutMs: duration("TIMEOUT_S", 120_000, "Longest attempt", { above: 0 }),
   ttftTimeoutMs: duration("TTFT_TIMEOUT_S", 60_000, "Longest wait for the first token; at most TIMEOUT_S", {
     above: 0,

@@ -37,6 +37,8 @@ export function checkValue(field: Field, value: unknown): Checked {
       return typeof value === "string" && NAME_PATTERN.test(value) ? { value } : { problem: "is not a valid name" };
     case "text":
       return checkText(field, value);
+    case "prompt":
+      return checkText(field, typeof value === "string" ? value.replace(/[\n\r\t]/g, " ") : value, value);
     case "url":
       return checkUrl(value);
     case "secret":
@@ -83,11 +85,12 @@ function checkList(field: Field, value: unknown): Checked {
   return { value: [...new Set(value)] };
 }
 
-function checkText(field: Field, value: unknown): Checked {
+/** `kept` = what is taken, where only a form of it is judged. */
+function checkText(field: Field, value: unknown, kept = value): Checked {
   if (typeof value !== "string") return { problem: "is not a text" };
   if (value.trim() === "" && !field.mayBeEmpty) return { problem: "is empty" };
   if (CONTROL.test(value)) return { problem: "has control characters" };
-  return { value };
+  return { value: kept };
 }
 
 function checkUrl(value: unknown): Checked {
@@ -183,6 +186,8 @@ export function accepted(field: Field, notation: Notation): string {
       return NAME_ACCEPTED;
     case "text":
       return "a text on one line";
+    case "prompt":
+      return "a text, of several lines too";
     case "url":
       return "an address like https://host/v1, without user, password, query and fragment";
     case "secret":

@@ -21,6 +21,11 @@ export function ocrReaderOf({ ocrReader, model }: Pick<SourceConfig, "ocrReader"
 /** Readers whose models say where things stand on the page. */
 const READS_LAYOUT: ReadonlySet<KnownReader> = new Set(["dots-ocr", "deepseek-ocr"]);
 
+/** Whether a `vlm` source can be asked where things stand. */
+export function readsLayout(source: Pick<SourceConfig, "ocrReader" | "model">): boolean {
+  return READS_LAYOUT.has(ocrReaderOf(source));
+}
+
 /** MonkeyOCR looks at the file name alone and takes only these (reference-providers §1.1). */
 const OF_MONKEY_OCR: ReadonlySet<OcrMediaType> = new Set(["image/png", "image/jpeg", "application/pdf"]);
 
@@ -40,7 +45,7 @@ export function ocrIncapability(
   }
   if (operation === "ocr_text") return null;
   const reader = ocrReaderOf(source);
-  if (!READS_LAYOUT.has(reader)) {
+  if (!readsLayout(source)) {
     const model = `${source.model}, read as ${reader}, tells no places on the page`;
     return cannot(`${model}; OCR_READER dots-ocr or deepseek-ocr and an OCR server do`, "operation");
   }

@@ -39,6 +39,9 @@ export interface SourceConfig extends LimitConfig {
   readonly transport: string;
   /** Of a source with transport `vlm`. */
   readonly ocrReader: OcrReaderName;
+  /** Asked in place of the reader's own words; undefined = those. */
+  readonly ocrPrompt: string | undefined;
+  readonly ocrLayoutPrompt: string | undefined;
   readonly timeoutMs: number;
   readonly ttftTimeoutMs: number;
   readonly interTokenTimeoutMs: number;

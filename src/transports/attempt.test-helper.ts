@@ -19,6 +19,8 @@ export function testSource(baseUrl: string, overrides: Partial<SourceConfig> = {
     profile: OPENAI_PROFILE,
     transport: "openai",
     ocrReader: "auto",
+    ocrPrompt: undefined,
+    ocrLayoutPrompt: undefined,
     timeoutMs: 20_000,
     ttftTimeoutMs: 10_000,
     interTokenTimeoutMs: 5_000,

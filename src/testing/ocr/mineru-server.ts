@@ -47,11 +47,13 @@ const FAULT_NAMES = {
   empty: true,
 } satisfies Record<keyof MinerUFaults, true>;
 
+export const MINERU_OPTION_NAMES = { ...UPLOAD_OPTION_NAMES, faults: FAULT_NAMES } satisfies Record<
+  keyof MinerUServerOptions,
+  true | Readonly<Record<string, true>>
+>;
+
 const RULES = {
-  names: { ...UPLOAD_OPTION_NAMES, faults: FAULT_NAMES } satisfies Record<
-    keyof MinerUServerOptions,
-    true | Readonly<Record<string, true>>
-  >,
+  names: MINERU_OPTION_NAMES,
   owner: "the simulated MinerU server",
 };
 

@@ -49,7 +49,7 @@ export interface MistralOcrServerOptions extends OcrServerOptions {
 
 export type MistralOcrChanges = Pick<MistralOcrServerOptions, "pages" | "faults">;
 
-const OPTION_NAMES = {
+export const MISTRAL_OCR_OPTION_NAMES = {
   host: true,
   port: true,
   apiKeys: true,
@@ -96,7 +96,8 @@ function error(status: number, message: string): OcrReply {
 export async function startMistralOcrServer(
   options: MistralOcrServerOptions = {},
 ): Promise<OcrServer<MistralOcrChanges>> {
-  const check = (given: unknown) => assertOcrOptions(given, OPTION_NAMES, "the simulated Mistral OCR server");
+  const check = (given: unknown) =>
+    assertOcrOptions(given, MISTRAL_OCR_OPTION_NAMES, "the simulated Mistral OCR server");
   check(options);
   let { pages = [ONE_PAGE], faults = {} } = options;
   const { models = ["mistral-ocr-latest"], supportsBlocks = true, refusedFields = [] } = options;

@@ -56,11 +56,13 @@ const FAULT_NAMES = {
   archiveRedirect: true,
 } satisfies Record<keyof MonkeyOcrFaults, true>;
 
+export const MONKEY_OCR_OPTION_NAMES = { ...UPLOAD_OPTION_NAMES, faults: FAULT_NAMES } satisfies Record<
+  keyof MonkeyOcrServerOptions,
+  true | Readonly<Record<string, true>>
+>;
+
 const RULES = {
-  names: { ...UPLOAD_OPTION_NAMES, faults: FAULT_NAMES } satisfies Record<
-    keyof MonkeyOcrServerOptions,
-    true | Readonly<Record<string, true>>
-  >,
+  names: MONKEY_OCR_OPTION_NAMES,
   owner: "the simulated MonkeyOCR server",
   choices: { archive: ["cut", "crc", "encrypted", "traversal", "bomb", "overlap", "none"] },
 };

@@ -45,7 +45,7 @@ export interface PaddleServerOptions extends OcrServerOptions {
 
 export type PaddleChanges = Pick<PaddleServerOptions, "pages" | "faults">;
 
-const OPTION_NAMES = {
+export const PADDLE_OPTION_NAMES = {
   host: true,
   port: true,
   apiKeys: true,
@@ -76,7 +76,7 @@ const ONE_PAGE: PaddlePage = {
  */
 export async function startPaddleServer(options: PaddleServerOptions = {}): Promise<OcrServer<PaddleChanges>> {
   const check = (given: unknown) =>
-    assertOcrOptions(given, OPTION_NAMES, "the simulated PaddleX server", [["faults.errorCode", whole(1)]]);
+    assertOcrOptions(given, PADDLE_OPTION_NAMES, "the simulated PaddleX server", [["faults.errorCode", whole(1)]]);
   check(options);
   let { pages = [ONE_PAGE], faults = {} } = options;
   const { hasHealth = true } = options;

@@ -11,15 +11,19 @@ const FRAME = { width: 999, height: 999 };
 /** The model repeats itself without end unless the server's logits processor keeps it from it; `<td>` and `</td>` may repeat. */
 const NO_REPEATS = { ngram_size: 30, window_size: 90, whitelist_token_ids: [128_821, 128_822] };
 
+/** Where the picture stands; a line of its own. */
+const PICTURE = "<image>\n";
+
 const SAMPLING = { temperature: 0 };
 const FIELDS = { skip_special_tokens: false, vllm_xargs: NO_REPEATS };
 
 /** DeepSeek-OCR 1 and 2 (spec reference-providers §1.2). */
 export const deepseekReader: VlmReader = {
   name: "deepseek-ocr",
-  text: { prompt: "<image>\nFree OCR.", sampling: SAMPLING, fields: FIELDS },
+  text: { prompt: "Free OCR.", marks: [PICTURE], sampling: SAMPLING, fields: FIELDS },
   layout: {
-    prompt: "<image>\n<|grounding|>Convert the document to markdown.",
+    prompt: "Convert the document to markdown.",
+    marks: [PICTURE, "<|grounding|>"],
     sampling: SAMPLING,
     fields: FIELDS,
   },

@@ -7,7 +7,7 @@ import { smartResize } from "./smart-resize.js";
 import type { VlmReader } from "./vlm-reader.js";
 
 /** The marks of a picture: without them in the text, vLLM puts a line break behind the picture. */
-const MARKS = "<|img|><|imgpad|><|endofimg|>";
+const MARKS = ["<|img|>", "<|imgpad|>", "<|endofimg|>"];
 
 const CATEGORIES =
   "'Caption', 'Footnote', 'Formula', 'List-item', 'Page-footer', 'Page-header', 'Picture', 'Section-header', 'Table', 'Text', 'Title'";
@@ -34,8 +34,8 @@ const SAMPLING = { temperature: 0.1, topP: 0.9, maxTokens: 32_768 };
 /** dots.ocr and dots.mocr (spec reference-providers §1.2). */
 export const dotsReader: VlmReader = {
   name: "dots-ocr",
-  text: { prompt: `${MARKS}Extract the text content from this image.`, sampling: SAMPLING },
-  layout: { prompt: `${MARKS}${LAYOUT_PROMPT}`, sampling: SAMPLING },
+  text: { prompt: "Extract the text content from this image.", marks: MARKS, sampling: SAMPLING },
+  layout: { prompt: LAYOUT_PROMPT, marks: MARKS, sampling: SAMPLING },
   layoutTrouble({ size }) {
     if (size === null) return "its boxes count in pixels of the picture, whose size can't be told from its header";
     return smartResize(size) === null ? "one side is more than 200 times as long as the other" : undefined;

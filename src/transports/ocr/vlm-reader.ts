@@ -3,7 +3,10 @@ import type { OcrImage, OcrLayout, OcrReaderName } from "../../domain/ocr.js";
 
 /** What a chat model is asked for one operation. */
 export interface VlmQuestion {
+  /** Its words, without the marks. */
   readonly prompt: string;
+  /** What this family needs before any words: a prompt of the user's own that names the first of them is sent as it is. */
+  readonly marks?: readonly string[];
   /** The text stands before the picture. Default: behind it. */
   readonly promptFirst?: boolean;
   /** What the model's makers ask it with; EXTRA_BODY of the source wins. */

@@ -69,8 +69,17 @@ function canBeKeptFromThinking(source: SourceConfig): boolean {
   return !isSaid && "fields" in planThinking(source, { thinking: false });
 }
 
-function messageOf({ prompt, promptFirst = false }: VlmQuestion, { bytes, mediaType }: OcrImage): ChatMessage {
-  const text = { type: "text", text: prompt };
+/** The question in the user's own words, where there are any: the marks come before them unless they are there. */
+export function inWords(question: VlmQuestion, words: string | undefined): VlmQuestion {
+  if (words === undefined) return question;
+  const first = question.marks?.[0]?.trim();
+  const isWhole = first !== undefined && words.includes(first);
+  return { ...question, prompt: words, ...(isWhole ? { marks: [] } : {}) };
+}
+
+function messageOf({ prompt, marks = [], promptFirst = false }: VlmQuestion, image: OcrImage): ChatMessage {
+  const { bytes, mediaType } = image;
+  const text = { type: "text", text: `${marks.join("")}${prompt}` };
   const picture = { type: "image_url", image_url: { url: `data:${mediaType};base64,${bytes.toString("base64")}` } };
   return { role: "user", content: promptFirst ? [text, picture] : [picture, text] };
 }

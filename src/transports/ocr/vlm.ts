@@ -16,7 +16,7 @@ import { type AnswerPlace, answerTrouble, unusable } from "./vlm-answer.js";
 import type { VlmQuestion, VlmReader } from "./vlm-reader.js";
 import { readerOf } from "./vlm-readers.js";
 import { repaired } from "./vlm-repair.js";
-import { vlmRequest, vlmTrouble } from "./vlm-request.js";
+import { inWords, vlmRequest, vlmTrouble } from "./vlm-request.js";
 
 interface Answered {
   readonly completion: ChatCompletion;
@@ -92,12 +92,12 @@ function questionFor({ source, image }: OcrAttempt, operation: OcrOperation, rea
   if (image.mediaType === "application/pdf") {
     throw unsupported("a chat model reads pictures, no PDF; render its pages first, as `polygateway ocr` does");
   }
-  if (operation === "ocr_text") return reader.text;
+  if (operation === "ocr_text") return inWords(reader.text, source.ocrPrompt);
   if (typeof reader.layout === "string") throw unsupported(reader.layout);
   const trouble = reader.layoutTrouble?.(image);
   if (trouble !== undefined)
     throw unsupported(`${reader.name} can't tell where things are on this picture: ${trouble}`);
-  return reader.layout;
+  return inWords(reader.layout, source.ocrLayoutPrompt);
 }
 
 /** Before anything was sent. */

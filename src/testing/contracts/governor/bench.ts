@@ -63,6 +63,8 @@ export function sourceConfig(name: string, overrides: Partial<SourceConfig> = {}
     profile: OPENAI_PROFILE,
     transport: "openai",
     ocrReader: "auto",
+    ocrPrompt: undefined,
+    ocrLayoutPrompt: undefined,
     timeoutMs: 120_000,
     ttftTimeoutMs: 60_000,
     interTokenTimeoutMs: 30_000,
