@@ -144,7 +144,8 @@ async function runPrepared(
   await reporter.refresh();
   await keepSeen(places, ties, feed);
   const progress = progressNow(reporter.scope);
-  onProgress?.(progress);
+  // Nothing waits any more, whatever it ended of.
+  onProgress?.({ ...progress, limitsAway: false });
   return summarize({ ...progress, ...paidTwice, stop, answersNotWritten: tally.answersNotWritten });
 }
 
