@@ -47,7 +47,16 @@ export function createOpenAiEmbeddingTransport(options: OpenAiChatTransportOptio
         const refused = (refusal: Refusal) =>
           refusalError(refusal, { source, context, wire, body, refine: refineVerdict });
         const read = (answer: WholeBody) => readAnswer(answer, attempt, refused);
-        const send = { source, context, wire, body: body.json, maxBytes: MAX_EMBEDDING_BYTES, read, refused };
+        const send = {
+          source,
+          context,
+          wire,
+          body: body.json,
+          maxBytes: MAX_EMBEDDING_BYTES,
+          dropsBytes: true,
+          read,
+          refused,
+        };
         new WholeAnswerExchange(send, resolve, reject).start(http);
       });
     },

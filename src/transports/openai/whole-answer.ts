@@ -36,6 +36,8 @@ export interface WholeAnswerSend<T> {
   readonly operation?: string | undefined;
   /** The answer is no text: whatever its first bytes look like, it is read to its end. */
   readonly isBinary?: boolean;
+  /** `read` keeps nothing of the bytes, so that they need no memory of their own. */
+  readonly dropsBytes?: boolean;
   /** Longest time for this send, in ms. Default: TIMEOUT_S of the source. */
   readonly timeoutMs?: number;
   /** Cap on the decoded bytes of an answer. */
@@ -151,7 +153,8 @@ export class WholeAnswerExchange<T> implements HttpObserver {
     let result: T;
     try {
       const latencyMs = this.#watchdog.elapsedMs();
-      result = this.#send.read(wholeBody(input, this.#kept.bytes(), latencyMs, this.#headers));
+      const bytes = this.#send.dropsBytes === true ? this.#kept.sharedBytes() : this.#kept.bytes();
+      result = this.#send.read(wholeBody(input, bytes, latencyMs, this.#headers));
     } catch (error) {
       this.#fail(unreadable(input, error));
       return;
