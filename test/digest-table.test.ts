@@ -19,7 +19,7 @@ import { createMemoryRecorder } from "../src/testing/memory-recorder.js";
 import { attemptErrorIn, until } from "./support/calls.js";
 import { sourceOf } from "./support/case-client.js";
 import { failureOf } from "./support/embedding-server.js";
-import { LOOP_OPERATIONS, type LoopOperation, type OperationClient } from "./support/operations.js";
+import { LOOP_OPERATIONS, type LoopOperation, type OperationClient, ocrOperations } from "./support/operations.js";
 
 /**
  * The digest rules and the class table of spec 02 §1, for every HTTP status and every kind of call: class, code, what
@@ -181,7 +181,14 @@ const apiError = (message: string, more: object = {}): string =>
 const longError = (code: string): string =>
   `{"error":{"message":"the head of it","filler":"${"x".repeat(4_000)}","param":null,"code":"${code}"}}`;
 
-describe.each(LOOP_OPERATIONS.map(({ kind, open }) => [kind, open] as const))("%s", (operation, open) => {
+const ROWS = [
+  ...LOOP_OPERATIONS.map(({ kind, open }) => [kind, kind, open] as const),
+  ...(["monkey-ocr", "mineru"] as const).flatMap((server) =>
+    ocrOperations(server).map(({ kind, open }) => [`${kind} of ${server}`, kind, open] as const),
+  ),
+];
+
+describe.each(ROWS)("%s", (_name, operation, open) => {
   it.each(Object.keys(TABLE).map(Number))("%i: class, code, governance, message and row", async (status) => {
     const body = apiError(`said   with\n${status}`);
     const refused = await refuse(open, { status, body });

@@ -1,6 +1,6 @@
 import type { GatewayOptions } from "../../src/config/options.js";
 import type { ChatRequest } from "../../src/domain/chat.js";
-import type { OcrAnswerFacts, OcrCallOptions } from "../../src/domain/ocr.js";
+import type { OcrAnswerFacts, OcrCallOptions, OcrTransportName } from "../../src/domain/ocr.js";
 import type { OperationKind } from "../../src/domain/record.js";
 import { OcrClient } from "../../src/gateway/ocr-client.js";
 import { EmbeddingClient, GatewayClient } from "../../src/gateway.js";
@@ -117,12 +117,13 @@ function ocrTransport(chat: ChatTransport): OcrTransport {
 function ocrClient(
   { transport, sources, ...options }: GatewayOptions,
   ask: (client: OcrClient, image: Buffer, wishes: OcrCallOptions) => Promise<CallEnd>,
+  server: OcrTransportName = "paddle",
 ): OperationClient {
   const client = new OcrClient({
     ...options,
     sources: sources.map((source) =>
       transport === undefined
-        ? { ...source, transport: "paddle" }
+        ? { ...source, transport: server }
         : { ...source, transport: "vlm", ocrReader: "dots-ocr" },
     ),
     ...(transport === undefined ? {} : { transport: ocrTransport(transport) }),
@@ -138,15 +139,22 @@ export const LOOP_OPERATIONS: readonly LoopOperation[] = [
   { kind: "chat", open: (options) => chatClient(options, (client, request) => client.chat(request)) },
   { kind: "chat_stream", open: (options) => chatClient(options, readStream) },
   { kind: "embedding", open: embeddingClient },
-  {
-    kind: "ocr_text",
-    open: (options) => ocrClient(options, (client, image, wishes) => client.recognizeText(image, wishes)),
-  },
-  {
-    kind: "ocr_layout",
-    open: (options) => ocrClient(options, (client, image, wishes) => client.parseLayout(image, wishes)),
-  },
+  ...ocrOperations(),
 ];
+
+/** Reading over HTTP from a server of this kind. */
+export function ocrOperations(server?: OcrTransportName): readonly LoopOperation[] {
+  return [
+    {
+      kind: "ocr_text",
+      open: (options) => ocrClient(options, (client, image, wishes) => client.recognizeText(image, wishes), server),
+    },
+    {
+      kind: "ocr_layout",
+      open: (options) => ocrClient(options, (client, image, wishes) => client.parseLayout(image, wishes), server),
+    },
+  ];
+}
 
 /** A stream is a chat call with a consumer, whose own table is test/loop/streams.test.ts. */
 export const WHOLE_OPERATIONS = LOOP_OPERATIONS.filter(({ kind }) => kind !== "chat_stream");

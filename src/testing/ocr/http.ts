@@ -1,12 +1,9 @@
 import { createSystemRuntime } from "../../backends/system.js";
 import { maskSecret } from "../../domain/secret.js";
-import { ConfigError, type ConfigProblem } from "../../errors.js";
 import type { ProviderClock } from "../provider/clock.js";
 import type { Connection } from "../provider/connection.js";
 import { jsonHead, statusLine } from "../provider/http-response.js";
 import { startListener } from "../provider/listener.js";
-import { checkNames, type OptionNames } from "../provider/option-names.js";
-import { checkNumbers, type Range, whole } from "../provider/option-numbers.js";
 import type { RequestHead } from "../provider/request-reader.js";
 
 /** What the simulated OCR servers have in common: real HTTP, a ledger of what arrived, and failures on demand. */
@@ -81,60 +78,30 @@ export interface OcrReply {
 }
 
 /** What makes one server of its kind. */
-export interface OcrServerKind {
+export interface OcrServerKind<Changes> {
+  /** @throws ConfigError with every bad option. */
+  check(options: unknown): void;
   /** The word before the key in `authorization`. */
   readonly scheme: string;
   /** What is appended to `origin` for BASE_URL. */
   readonly basePath: string;
   faults(): OcrServerFaults;
+  /** Of what was checked. */
+  change(changes: Changes): void;
   /** Answers a request without any fault. */
   reply(method: string, path: string, body: unknown): OcrReply;
   /** An error as this server tells it. */
   error(status: number, message: string): OcrReply;
 }
 
-export const COMMON_FAULT_NAMES = {
-  status: true,
-  hang: true,
-  cut: true,
-  reset: true,
-  html: true,
-  times: true,
-} as const;
-const COMMON_RANGES: readonly (readonly [string, Range])[] = [
-  ["port", whole(0, 65_535)],
-  ["latencyMs", whole(0)],
-  ["faults.status", whole(400, 599)],
-  ["faults.times", whole(1)],
-];
-const EXCLUSIVE = ["status", "hang", "cut", "reset", "html"] as const;
-
-/** @throws ConfigError with every bad option. */
-export function assertOcrOptions(
-  options: unknown,
-  names: OptionNames,
-  owner: string,
-  ranges: readonly (readonly [string, Range])[] = [],
-): void {
-  const problems: ConfigProblem[] = checkNames(options, names, owner);
-  if (!problems.some(({ problem }) => problem.includes("no object"))) {
-    problems.push(...checkNumbers(options, [...COMMON_RANGES, ...ranges]), ...checkFaults(options));
-  }
-  if (problems.length > 0) throw new ConfigError(problems);
-}
-
-function checkFaults(options: unknown): ConfigProblem[] {
-  const { faults = {} } = options as { faults?: Readonly<Record<string, unknown>> };
-  const chosen = EXCLUSIVE.filter((name) => faults[name] !== undefined && faults[name] !== false);
-  if (chosen.length < 2) return [];
-  const key = chosen.map((name) => `faults.${name}`).join(" + ");
-  return [{ key, problem: "exclude each other", remedy: "A request meets one fault: choose one of them" }];
-}
-
 const PAGE = "<!doctype html><html><head><title>Welcome</title></head><body>A portal</body></html>";
 
-/** Starts the server; rejects with the system's error when the port can't be had. */
-export async function startOcrServer(options: OcrServerOptions, kind: OcrServerKind) {
+/** Starts the server; rejects with a ConfigError, or with the system's error when the port can't be had. */
+export async function startOcrServer<Changes>(
+  options: OcrServerOptions,
+  kind: OcrServerKind<Changes>,
+): Promise<OcrServer<Changes>> {
+  kind.check(options);
   const clock = options.clock ?? createSystemRuntime();
   const { host = "127.0.0.1", port = 0, apiKeys = [], latencyMs = 0 } = options;
   const entries: OcrLedgerEntry[] = [];
@@ -241,8 +208,10 @@ export async function startOcrServer(options: OcrServerOptions, kind: OcrServerK
     origin: listener.origin,
     baseUrl: `${listener.origin}${kind.basePath}`,
     ledger: (): readonly Readonly<OcrLedgerEntry>[] => entries,
-    /** A change of faults begins their count anew. */
-    faultsChanged(): void {
+    change(changes) {
+      kind.check(changes);
+      kind.change(changes);
+      // A change of faults begins their count anew.
       faultsMet = 0;
     },
     stop,

@@ -1,5 +1,5 @@
 import { type LayoutFaults, middleJson, pageTexts } from "./middle-pages.js";
-import { assertUploadOptions, UPLOAD_FAULT_NAMES, UPLOAD_OPTION_NAMES } from "./upload-options.js";
+import { assertServerOptions, UPLOAD_FAULT_NAMES, UPLOAD_OPTION_NAMES, UPLOAD_RANGES } from "./server-options.js";
 import {
   startUploadServer,
   type UploadFaults,
@@ -55,6 +55,7 @@ export const MINERU_OPTION_NAMES = { ...UPLOAD_OPTION_NAMES, faults: FAULT_NAMES
 const RULES = {
   names: MINERU_OPTION_NAMES,
   owner: "the simulated MinerU server",
+  ranges: UPLOAD_RANGES,
 };
 
 const TYPES = /\.(?:pdf|jpe?g|png|webp|tiff|bmp|gif|jp2)$/i;
@@ -121,7 +122,7 @@ export async function startMinerUServer(options: MinerUServerOptions = {}): Prom
     return parse(request, met);
   }
 
-  const check = (given: unknown) => assertUploadOptions(given, RULES);
+  const check = (given: unknown) => assertServerOptions(given, RULES);
   return startUploadServer<MinerUFaults>(options, { check, reply, error });
 }
 

@@ -1,13 +1,12 @@
 import { BROKEN_BOXES } from "./broken-boxes.js";
+import { type OcrReply, type OcrServer, type OcrServerFaults, type OcrServerOptions, startOcrServer } from "./http.js";
 import {
-  assertOcrOptions,
-  COMMON_FAULT_NAMES,
-  type OcrReply,
-  type OcrServer,
-  type OcrServerFaults,
-  type OcrServerOptions,
-  startOcrServer,
-} from "./http.js";
+  assertServerOptions,
+  JSON_EXCLUSIVE_FAULTS,
+  JSON_FAULT_NAMES,
+  JSON_RANGES,
+  type ServerOptionRules,
+} from "./server-options.js";
 
 export interface MistralBlock {
   readonly type: string;
@@ -59,8 +58,15 @@ export const MISTRAL_OCR_OPTION_NAMES = {
   pages: true,
   supportsBlocks: true,
   refusedFields: true,
-  faults: { ...COMMON_FAULT_NAMES, brokenBoxes: true, noSize: true } satisfies Record<keyof MistralOcrFaults, true>,
+  faults: { ...JSON_FAULT_NAMES, brokenBoxes: true, noSize: true } satisfies Record<keyof MistralOcrFaults, true>,
 } satisfies Record<keyof MistralOcrServerOptions, true | Readonly<Record<string, true>>>;
+
+const RULES: ServerOptionRules = {
+  names: MISTRAL_OCR_OPTION_NAMES,
+  owner: "the simulated Mistral OCR server",
+  exclusive: JSON_EXCLUSIVE_FAULTS,
+  ranges: JSON_RANGES,
+};
 
 const ONE_PAGE: MistralPage = {
   width: 1_700,
@@ -96,9 +102,6 @@ function error(status: number, message: string): OcrReply {
 export async function startMistralOcrServer(
   options: MistralOcrServerOptions = {},
 ): Promise<OcrServer<MistralOcrChanges>> {
-  const check = (given: unknown) =>
-    assertOcrOptions(given, MISTRAL_OCR_OPTION_NAMES, "the simulated Mistral OCR server");
-  check(options);
   let { pages = [ONE_PAGE], faults = {} } = options;
   const { models = ["mistral-ocr-latest"], supportsBlocks = true, refusedFields = [] } = options;
 
@@ -126,16 +129,17 @@ export async function startMistralOcrServer(
     return { status: 200, body: { pages: read, model: asked.model, document_annotation: null, usage_info: used } };
   }
 
-  const kind = { scheme: "Bearer", basePath: "/v1", faults: () => faults, reply, error };
-  const { faultsChanged, ...server } = await startOcrServer(options, kind);
-  return {
-    ...server,
-    change(changes) {
-      check(changes);
+  return startOcrServer(options, {
+    scheme: "Bearer",
+    basePath: "/v1",
+    check: (given) => assertServerOptions(given, RULES),
+    faults: () => faults,
+    change(changes: MistralOcrChanges) {
       ({ pages = pages, faults = faults } = changes);
-      faultsChanged();
     },
-  };
+    reply,
+    error,
+  });
 }
 
 /** A picture is one page; undefined = this is no document. */

@@ -1,6 +1,6 @@
 import { type LayoutFaults, middleJson, pageTexts } from "./middle-pages.js";
 import { type BrokenArchive, monkeyArchive } from "./monkey-ocr-archive.js";
-import { assertUploadOptions, UPLOAD_FAULT_NAMES, UPLOAD_OPTION_NAMES } from "./upload-options.js";
+import { assertServerOptions, UPLOAD_FAULT_NAMES, UPLOAD_OPTION_NAMES, UPLOAD_RANGES } from "./server-options.js";
 import {
   startUploadServer,
   type UploadFaults,
@@ -64,6 +64,7 @@ export const MONKEY_OCR_OPTION_NAMES = { ...UPLOAD_OPTION_NAMES, faults: FAULT_N
 const RULES = {
   names: MONKEY_OCR_OPTION_NAMES,
   owner: "the simulated MonkeyOCR server",
+  ranges: UPLOAD_RANGES,
   choices: { archive: ["cut", "crc", "encrypted", "traversal", "bomb", "overlap", "none"] },
 };
 
@@ -183,7 +184,7 @@ export async function startMonkeyOcrServer(
       : { status: 302, body: {}, headers: { location } };
   }
 
-  const check = (given: unknown) => assertUploadOptions(given, RULES);
+  const check = (given: unknown) => assertServerOptions(given, RULES);
   return startUploadServer<MonkeyOcrFaults>(options, { check, reply, error });
 }
 

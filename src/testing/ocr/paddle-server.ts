@@ -1,14 +1,13 @@
 import { whole } from "../provider/option-numbers.js";
 import { BROKEN_BOXES } from "./broken-boxes.js";
+import { type OcrReply, type OcrServer, type OcrServerFaults, type OcrServerOptions, startOcrServer } from "./http.js";
 import {
-  assertOcrOptions,
-  COMMON_FAULT_NAMES,
-  type OcrReply,
-  type OcrServer,
-  type OcrServerFaults,
-  type OcrServerOptions,
-  startOcrServer,
-} from "./http.js";
+  assertServerOptions,
+  JSON_EXCLUSIVE_FAULTS,
+  JSON_FAULT_NAMES,
+  JSON_RANGES,
+  type ServerOptionRules,
+} from "./server-options.js";
 
 export interface PaddleBlock {
   readonly label: string;
@@ -53,11 +52,18 @@ export const PADDLE_OPTION_NAMES = {
   clock: true,
   pages: true,
   hasHealth: true,
-  faults: { ...COMMON_FAULT_NAMES, errorCode: true, brokenBoxes: true, noSize: true } satisfies Record<
+  faults: { ...JSON_FAULT_NAMES, errorCode: true, brokenBoxes: true, noSize: true } satisfies Record<
     keyof PaddleFaults,
     true
   >,
 } satisfies Record<keyof PaddleServerOptions, true | Readonly<Record<string, true>>>;
+
+const RULES: ServerOptionRules = {
+  names: PADDLE_OPTION_NAMES,
+  owner: "the simulated PaddleX server",
+  exclusive: JSON_EXCLUSIVE_FAULTS,
+  ranges: [...JSON_RANGES, ["faults.errorCode", whole(1)]],
+};
 
 const ONE_PAGE: PaddlePage = {
   width: 1_200,
@@ -75,9 +81,6 @@ const ONE_PAGE: PaddlePage = {
  * @throws ConfigError with every bad option; the system's error when the port can't be had.
  */
 export async function startPaddleServer(options: PaddleServerOptions = {}): Promise<OcrServer<PaddleChanges>> {
-  const check = (given: unknown) =>
-    assertOcrOptions(given, PADDLE_OPTION_NAMES, "the simulated PaddleX server", [["faults.errorCode", whole(1)]]);
-  check(options);
   let { pages = [ONE_PAGE], faults = {} } = options;
   const { hasHealth = true } = options;
   let logged = 0;
@@ -105,16 +108,17 @@ export async function startPaddleServer(options: PaddleServerOptions = {}): Prom
     return { status: 200, body: told(0, "Success", { result }) };
   }
 
-  const server = await startOcrServer(options, { scheme: "token", basePath: "", faults: () => faults, reply, error });
-  const { faultsChanged, ...rest } = server;
-  return {
-    ...rest,
-    change(changes) {
-      check(changes);
+  return startOcrServer(options, {
+    scheme: "token",
+    basePath: "",
+    check: (given) => assertServerOptions(given, RULES),
+    faults: () => faults,
+    change(changes: PaddleChanges) {
       ({ pages = pages, faults = faults } = changes);
-      faultsChanged();
     },
-  };
+    reply,
+    error,
+  });
 }
 
 const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
