@@ -1,5 +1,6 @@
 import { execFileSync } from "node:child_process";
 import { accessSync, constants, existsSync, readdirSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 
 /** Programs that a test needs from outside, and the Debian package that has them. */
@@ -71,8 +72,10 @@ function isProgram(path: string): boolean {
 function install(debianPackage: string): void {
   const asRoot = process.getuid?.() === 0 ? [] : ["sudo", "-n"];
   const run = (...args: string[]) => {
-    const [program = "", ...rest] = [...asRoot, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", ...args];
-    execFileSync(program, rest, { stdio: ["ignore", "ignore", "pipe"], timeout: 300_000 });
+    // Files of tests that need different packages begin together; of two apt-get at once one fails.
+    const inTurn = ["flock", join(tmpdir(), "polygateway-tests-apt.lock"), "apt-get", "-o", "DPkg::Lock::Timeout=120"];
+    const [program = "", ...rest] = [...asRoot, "env", "DEBIAN_FRONTEND=noninteractive", ...inTurn, ...args];
+    execFileSync(program, rest, { stdio: ["ignore", "ignore", "pipe"], timeout: 600_000 });
   };
   run("update");
   run("install", "-y", "--no-install-recommends", debianPackage);

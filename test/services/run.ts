@@ -62,7 +62,7 @@ export async function sharedService<T extends Traces>(
   if (isFirst(join(folder, `${name}.lock`))) writeWhole(file, await outcomeOf(start));
   // Longer than any start; a first one that died is noticed by it.
   for (let waitedMs = 0; !existsSync(file); waitedMs += 20) {
-    if (waitedMs > 120_000) throw new Error(`${name}: who was to start it has not done so`);
+    if (waitedMs > 600_000) throw new Error(`${name}: who was to start it has not done so`);
     await sleep(20);
   }
   const outcome = readOutcome<T>(file);
