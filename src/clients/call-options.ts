@@ -9,6 +9,8 @@ export interface CommonOptions {
   readonly deadlineMs?: number;
 }
 
+const MOST_TAG_LETTERS = 1_000;
+
 export const COMMON_OPTIONS = [
   "sessionId",
   "parentCallId",
@@ -27,6 +29,9 @@ export function optionTrouble(given: Readonly<Partial<Record<keyof CommonOptions
   for (const name of ["sessionId", "parentCallId", "tag"] as const) {
     if (!isTextOrAbsent(given[name])) return `${name} must be a text`;
   }
+  // It goes to the limits with each call, to Redis where they are shared.
+  if (typeof given.tag === "string" && given.tag.length > MOST_TAG_LETTERS)
+    return `tag must have at most ${MOST_TAG_LETTERS} letters`;
   if (priority !== undefined && !Number.isFinite(priority)) return "priority must be a finite number";
   if (deadlineMs === undefined) return undefined;
   if (typeof deadlineMs !== "number" || Number.isNaN(deadlineMs)) return "deadlineMs must be a number";

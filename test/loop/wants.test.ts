@@ -48,9 +48,9 @@ describe.each(GOVERNOR_KINDS)("what the governor is told (%s governor)", (kind) 
       expect(second!.maxTokens).toBeUndefined();
     });
 
-    it("a tag must be a text, hedge a yes or no; neither is part of what makes two requests the same", async () => {
+    it("a tag must be a text of ordinary length, hedge a yes or no; neither is part of what makes two requests the same", async () => {
       const { kernel, client, transport } = simulate({ options: { cache: { backend: "memory" } } });
-      for (const wrong of [{ tag: 1 }, { hedge: "yes" }]) {
+      for (const wrong of [{ tag: 1 }, { tag: "t".repeat(1_001) }, { hedge: "yes" }]) {
         const error = await failureOf(kernel, client.chat({ ...hi, ...(wrong as object) }));
         expect(error).toBeInstanceOf(RequestRejectedError);
       }
