@@ -41,6 +41,8 @@ Input, one JSON object a line (plain or .gz, - for standard input):
   {"prompt": "Hello"}
 and in a scope for embeddings (one with BATCH_SIZE), to which --scope points:
   {"custom_id": "t1", "method": "POST", "url": "/v1/embeddings", "body": {"input": ["first text", "second text"]}}
+and in a scope for OCR, one page a line (\`polygateway ocr\` makes such lines of whole documents):
+  {"id": "p3", "image": "scan.pdf", "page": 3, "layout": true}
 
 Examples:
   polygateway batch questions.jsonl -o answers.jsonl

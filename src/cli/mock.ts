@@ -15,7 +15,8 @@ Examples:
   polygateway mock --ocr monkey-ocr --latency 200 --error-rate 10%   a MonkeyOCR server, for \`polygateway ocr\`
   polygateway mock --port 0 --json --ledger arrived.jsonl       for scripts: any free port, ready line as JSON
 
-It answers chat and embeddings, with --ocr the requests of that OCR server, and prints lines for your .env; Ctrl-C stops it. Rates are shares (0.05) or percentages (5%), times are milliseconds.`;
+It answers chat and embeddings, with --ocr the requests of that OCR server (options then: --port, --host, --api-key,
+--latency, --json, and of monkey-ocr and mineru --seed and --error-rate), and prints lines for your .env; Ctrl-C stops it. Rates are shares (0.05) or percentages (5%), times are milliseconds.`;
 
 /** How long answers in progress may take to end after the first Ctrl-C. */
 const STOP_GRACE_MS = 5_000;

@@ -1,4 +1,4 @@
-import type { BatchSummary } from "../batch/types.js";
+import type { BatchExitCode, BatchSummary } from "../batch/types.js";
 import type { UnreadFile } from "../documents/pages.js";
 import { plural } from "./format.js";
 import type { ExportedFiles } from "./ocr-files.js";
@@ -12,7 +12,7 @@ export interface OcrEnd {
 }
 
 /** 0 all read · 1 could not run · 2 pages or files were not read · 3 gave up or was stopped. */
-export function exitCodeOf({ summary, unreadFiles }: OcrEnd): number {
+export function exitCodeOf({ summary, unreadFiles }: OcrEnd): BatchExitCode {
   return summary.exitCode === 0 && unreadFiles.length > 0 ? 2 : summary.exitCode;
 }
 

@@ -71,7 +71,9 @@ async function ocr(paths: readonly string[], flags: OcrFlags, terminal: Terminal
   else {
     const style = styleOf(terminal.stdout, terminal.env);
     const files = { inPath: join(folder, PAGES_FILE), outPath: folder };
-    const lines = [...summaryLines(summary, files, style, PAGE_WORDS), ...endLines(end).map(printable)];
+    // With files that were not read nobody is told that all is done.
+    const told = { ...summary, exitCode: exitCodeOf(end) };
+    const lines = [...summaryLines(told, files, style, PAGE_WORDS), ...endLines(end).map(printable)];
     terminal.stdout.write(`${lines.join("\n")}\n`);
   }
   return exitCodeOf(end);

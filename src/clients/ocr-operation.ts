@@ -136,8 +136,8 @@ export const NO_TOKENS: Usage = {
   source: "measured",
 };
 
-function billedUsage(usage: Usage | null, pages: number): BilledUsage {
-  return { ...(usage ?? NO_TOKENS), pages };
+function billedUsage(usage: Usage | null, pages: number | null): BilledUsage {
+  return { ...(usage ?? NO_TOKENS), ...(pages === null ? {} : { pages }) };
 }
 
 /** What a row says of a layout: never its texts alone, which stand in its elements. */

@@ -15,13 +15,15 @@ export function mostPages({ bytes, mediaType }: OcrImage): number {
 }
 
 export function textWithin<Completion extends OcrTextCompletion>(completion: Completion, most: number): Completion {
-  return { ...completion, pageCount: Math.min(completion.pageCount, most) };
+  return { ...completion, pageCount: atMost(completion.pageCount, most) };
 }
+
+const atMost = (pages: number | null, most: number): number | null => (pages === null ? null : Math.min(pages, most));
 
 /** Pages beyond go with their elements, which are counted. The one page of a picture is the first, whatever it is called. */
 export function layoutWithin(completion: OcrLayoutCompletion, most: number): OcrLayoutCompletion {
   const { layout } = completion;
-  const pageCount = Math.min(completion.pageCount, most);
+  const pageCount = atMost(completion.pageCount, most);
   const isWithin = layout.pages.every(({ page }) => page <= most);
   if (isWithin) return { ...completion, pageCount };
   const first = most === 1 ? layout.pages[0]!.page : 1;

@@ -95,8 +95,8 @@ export interface OcrLayout {
 
 /** What every OCR answer carries beside its content. */
 export interface OcrAnswerFacts {
-  /** Pages that were read; what is paid for. ≥ 1 */
-  readonly pageCount: number;
+  /** Pages that were read; what is paid for. ≥ 1; null = the server doesn't tell. */
+  readonly pageCount: number | null;
   /** null = the server reports none, which is the rule. */
   readonly usage: Usage | null;
   readonly modelReported: string | null;
@@ -153,8 +153,8 @@ export interface OcrCallOptions {
 
 /** What every OCR result says of the call; fields are only ever added. */
 export interface OcrResultFacts {
-  /** Pages that were read. */
-  readonly pageCount: number;
+  /** Pages that were read; null = the server doesn't tell, as MonkeyOCR of the text of a PDF. */
+  readonly pageCount: number | null;
   /** Configured model of the source. */
   readonly model: string;
   readonly provider: string;

@@ -82,7 +82,7 @@ describe("a folder of results", () => {
     expect((await ocr(["a.pdf", "-o", "out"])).code).toBe(0);
     const added = await ocr(["b.png", "-o", "out", "--layout"]);
     expect(added.code, added.stderr).toBe(0);
-    expect(added.stdout).toContain("All pages are read: 1 done · 0 failed · 0 left");
+    expect(added.stdout).toContain("Finished: 1 done · 0 failed · 0 left");
     expect(added.stdout).not.toContain("a.pdf");
     expect((await ocr(["c.png", "a.pdf", "-o", "out"])).code).toBe(0);
     const subset = await ocr(["a.pdf", "-o", "out"]);
@@ -140,7 +140,7 @@ describe("files that can't be read", () => {
     const ended = await ocr(["bad.pdf", "a.png", "gone.png", "-o", "out"]);
     expect(ended.code).toBe(2);
     expect(ended.stderr).toMatch(/2 files can't be read and are left out; 1 file can:\n {2}bad\.pdf can't be opened/);
-    expect(ended.stdout).toContain("All pages are read: 1 done");
+    expect(ended.stdout).toContain("Finished: 1 done");
     expect(ended.stdout).toContain("Not read: gone.png can't be read: there is no such file");
     expect(server.ledger()).toHaveLength(1);
     file("bad.pdf", pdfOf(2, [100, 100]));

@@ -6,7 +6,7 @@ import type { WholeBody } from "../openai/whole-answer.js";
 export function answerFacts(
   { statusCode, latencyMs, headers }: WholeBody,
   { runtime }: AttemptContext,
-  { pageCount, modelReported = null }: { readonly pageCount: number; readonly modelReported?: string | null },
+  { pageCount, modelReported = null }: { readonly pageCount: number | null; readonly modelReported?: string | null },
 ): OcrAnswerFacts {
   return { pageCount, usage: null, modelReported, statusCode, latencyMs, limits: headers.limits(runtime) };
 }

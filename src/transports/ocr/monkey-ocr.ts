@@ -62,8 +62,10 @@ export function createMonkeyOcrTransport(options: OpenAiChatTransportOptions): O
       checkMediaType(attempt, "ocr_text");
       return upload(attempt, "ocr_text", textWire(attempt.source), (answer, { content }) => ({
         text: checkedText(answer, content),
-        // A document's pages come as one text without marks between them.
-        ...answerFacts(answer, attempt.context, { pageCount: 1 }),
+        // A document's pages come as one text without marks between them: how many there were nobody tells.
+        ...answerFacts(answer, attempt.context, {
+          pageCount: attempt.image.mediaType === "application/pdf" ? null : 1,
+        }),
       }));
     },
 
