@@ -82,7 +82,7 @@ describe("a folder of results", () => {
     expect((await ocr(["a.pdf", "-o", "out"])).code).toBe(0);
     const added = await ocr(["b.png", "-o", "out", "--layout"]);
     expect(added.code, added.stderr).toBe(0);
-    expect(added.stdout).toContain("Finished: 1 done · 0 failed · 0 left");
+    expect(added.stdout).toContain("All pages are read: 1 done · 0 failed · 0 left");
     expect(added.stdout).not.toContain("a.pdf");
     expect((await ocr(["c.png", "a.pdf", "-o", "out"])).code).toBe(0);
     const subset = await ocr(["a.pdf", "-o", "out"]);
