@@ -1,25 +1,16 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { startMonkeyOcrServer } from "../../src/testing/ocr/monkey-ocr-server.js";
 import { startPaddleServer } from "../../src/testing/ocr/paddle-server.js";
-import { makeFolder, startCli } from "../cli-harness.js";
+import { startCli } from "../cli-harness.js";
 import { eventually } from "../services/processes.js";
-import { envOf, linesOf } from "./command.js";
+import { envOf, linesOf, openInTests } from "./command.js";
 import { pdfOf, pngOf } from "./pictures.js";
 
 /** `polygateway ocr` as a process: real files, real HTTP, kills. */
 
-const open: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const close of open.splice(0).toReversed()) await close();
-});
-
-function folder(): string {
-  const made = makeFolder();
-  open.push(() => made.remove());
-  return made.path;
-}
+const { open, folder } = openInTests();
 
 const PAGES = 116;
 

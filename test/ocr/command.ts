@@ -1,6 +1,22 @@
 import { existsSync, readFileSync } from "node:fs";
+import { afterEach } from "vitest";
+import { makeFolder } from "../cli-harness.js";
 
 /** What tests of the command share. */
+
+/** Closed after each test of the file, the last first; `folder` makes one that is. */
+export function openInTests() {
+  const open: (() => unknown)[] = [];
+  afterEach(async () => {
+    for (const close of open.splice(0).toReversed()) await close();
+  });
+  const folder = (): string => {
+    const made = makeFolder();
+    open.push(() => made.remove());
+    return made.path;
+  };
+  return { open, folder };
+}
 
 export function envOf(baseUrl: string, transport: string, more: Record<string, string> = {}): Record<string, string> {
   return {

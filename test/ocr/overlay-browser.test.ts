@@ -2,30 +2,21 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Page } from "playwright-core";
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type OverlayPage, overlayHtml } from "../../src/documents/overlay.js";
 import { createPageReader } from "../../src/documents/pages.js";
 import type { OcrElement } from "../../src/domain/ocr.js";
 import { startMinerUServer } from "../../src/testing/ocr/mineru-server.js";
-import { makeFolder, startCli } from "../cli-harness.js";
+import { startCli } from "../cli-harness.js";
 import { browserProgram, openBrowser, type TestBrowser } from "../services/browser.js";
-import { envOf } from "./command.js";
+import { envOf, openInTests } from "./command.js";
 import { pdfOf } from "./pictures.js";
 
 /** The HTML file of `polygateway ocr --layout`, as a person sees it: in a real browser. */
 
 const program = await browserProgram();
 
-const open: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const close of open.splice(0).toReversed()) await close();
-});
-
-function folder(): string {
-  const made = makeFolder();
-  open.push(() => made.remove());
-  return made.path;
-}
+const { open, folder } = openInTests();
 
 /** What a page did beside being shown. */
 interface Watched {

@@ -1,26 +1,21 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { startMonkeyOcrServer } from "../../src/testing/ocr/monkey-ocr-server.js";
 import { startPaddleServer } from "../../src/testing/ocr/paddle-server.js";
-import { type Finished, makeFolder, startCli } from "../cli-harness.js";
+import { type Finished, startCli } from "../cli-harness.js";
 import { eventually } from "../services/processes.js";
-import { envOf, linesOf } from "./command.js";
+import { envOf, linesOf, openInTests } from "./command.js";
 import { pdfOf, pngOf } from "./pictures.js";
 
 /** Runs of `polygateway ocr` that go on: elsewhere, with other files, after a kill. */
 
-const open: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const close of open.splice(0).toReversed()) await close();
-});
+const { open, folder: newFolder } = openInTests();
 
 async function setUp(options: Parameters<typeof startPaddleServer>[0] = {}, more: Record<string, string> = {}) {
   const server = await startPaddleServer(options);
   open.push(() => server.stop());
-  const made = makeFolder();
-  open.push(() => made.remove());
-  const cwd = made.path;
+  const cwd = newFolder();
   const env = envOf(server.baseUrl, "paddle", more);
   return {
     server,
