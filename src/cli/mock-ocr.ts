@@ -1,13 +1,8 @@
-import type { OcrTransportName } from "../domain/ocr.js";
 import { ConfigError } from "../errors.js";
 import { CliError } from "./failure.js";
-import { plural } from "./format.js";
-import { describeProblem, type MockFlags, toNumber } from "./mock-options.js";
-import type { Terminal } from "./terminal.js";
+import { describeProblem, type MockFlags, type OcrServerKind, toNumber } from "./mock-options.js";
 
 /** `mock --ocr`: one of the simulated OCR servers in place of the chat provider. */
-
-type ServerKind = Exclude<OcrTransportName, "vlm">;
 
 /** What any of the servers has, whatever its kind. */
 export interface StartedOcrServer {
@@ -17,7 +12,7 @@ export interface StartedOcrServer {
   stop(): Promise<void>;
 }
 
-const MODELS: Readonly<Record<ServerKind, string>> = {
+const MODELS: Readonly<Record<OcrServerKind, string>> = {
   "monkey-ocr": "MonkeyOCR",
   mineru: "mineru",
   paddle: "PaddleOCR-VL",
@@ -25,13 +20,13 @@ const MODELS: Readonly<Record<ServerKind, string>> = {
 };
 
 /** Draw failures from a seed; the others fail on demand of a test only. */
-const DRAWS_FAILURES: ReadonlySet<ServerKind> = new Set(["monkey-ocr", "mineru"]);
+const DRAWS_FAILURES: ReadonlySet<OcrServerKind> = new Set(["monkey-ocr", "mineru"]);
 const COMMON: readonly (keyof MockFlags)[] = ["ocr", "port", "host", "apiKey", "latency", "json"];
 const DRAWN: readonly (keyof MockFlags)[] = ["seed", "errorRate"];
 
 /** `set`: the flags that were given. Throws CliError for those that this server does not know. */
 export async function startOcrServer(
-  kind: ServerKind,
+  kind: OcrServerKind,
   flags: MockFlags,
   set: readonly (keyof MockFlags)[],
 ): Promise<StartedOcrServer> {
@@ -54,7 +49,7 @@ export async function startOcrServer(
 
 const flagOf = (name: keyof MockFlags): string => `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 
-async function start(kind: ServerKind, flags: MockFlags): Promise<StartedOcrServer> {
+async function start(kind: OcrServerKind, flags: MockFlags): Promise<StartedOcrServer> {
   const common = {
     host: flags.host,
     port: toNumber(flags.port) as number,
@@ -80,7 +75,7 @@ async function start(kind: ServerKind, flags: MockFlags): Promise<StartedOcrServ
 
 /** What a scope for OCR needs to use this server. */
 export function ocrEnvironment(
-  kind: ServerKind,
+  kind: OcrServerKind,
   { baseUrl }: StartedOcrServer,
   { apiKey }: MockFlags,
 ): Record<string, string> {
@@ -92,15 +87,9 @@ export function ocrEnvironment(
   };
 }
 
-export function summariseOcr(server: StartedOcrServer, flags: MockFlags, { stdout }: Terminal): void {
+export function ocrOutcomes(server: StartedOcrServer): { arrived: number; outcomes: Readonly<Record<string, number>> } {
   const outcomes: Record<string, number> = {};
   const ledger = server.ledger();
   for (const { outcome } of ledger) outcomes[outcome] = (outcomes[outcome] ?? 0) + 1;
-  if (flags.json) {
-    stdout.write(`${JSON.stringify({ arrived: ledger.length, outcomes })}\n`);
-    return;
-  }
-  const parts = Object.entries(outcomes).map(([outcome, count]) => `${count} ${outcome.replaceAll("_", " ")}`);
-  const detail = parts.length > 0 ? `: ${parts.join(", ")}` : "";
-  stdout.write(`Stopped after ${plural(ledger.length, "request")}${detail}.\n`);
+  return { arrived: ledger.length, outcomes };
 }

@@ -1,6 +1,11 @@
+import { OCR_TRANSPORTS, type OcrTransportName } from "../domain/ocr.js";
 import type { ConfigProblem } from "../errors.js";
 import type { SimulatedProviderOptions } from "../testing/provider/options.js";
 import type { SimulatedProvider } from "../testing/provider/server.js";
+
+/** Servers with a protocol of their own; a chat model that reads pictures is the chat provider. */
+export type OcrServerKind = Exclude<OcrTransportName, "vlm">;
+export const OCR_SERVER_KINDS: readonly OcrServerKind[] = OCR_TRANSPORTS.filter((name) => name !== "vlm");
 
 /** Every option as commander hands it over: texts, so that all of them are checked together. */
 export interface MockFlags {
@@ -16,7 +21,7 @@ export interface MockFlags {
   readonly bucketSeconds?: string;
   readonly rateLimitHeaders: boolean;
   /** One of the simulated OCR servers, in place of the chat provider. */
-  readonly ocr?: "monkey-ocr" | "mineru" | "paddle" | "mistral";
+  readonly ocr?: OcrServerKind;
   readonly latency?: string;
   readonly ttft?: string;
   readonly ttftSigma?: string;

@@ -1,10 +1,17 @@
 import { type Command, Option } from "commander";
 import { readRegularFile } from "../regular-file.js";
-import type { SimulatedProvider, UpstreamScript } from "../testing/provider/server.js";
+import type { UpstreamScript } from "../testing/provider/server.js";
 import { parsePath } from "./arguments.js";
 import { CliError } from "./failure.js";
 import { formatCount, plural } from "./format.js";
-import { describeProblem, type MockFlags, sourceEnvironment, toProviderOptions } from "./mock-options.js";
+import {
+  describeProblem,
+  type MockFlags,
+  OCR_SERVER_KINDS,
+  type OcrServerKind,
+  sourceEnvironment,
+  toProviderOptions,
+} from "./mock-options.js";
 import { processTerminal, type Terminal } from "./terminal.js";
 
 const EXAMPLES = `
@@ -60,8 +67,12 @@ function announce(
   );
 }
 
-function summarise(provider: SimulatedProvider, flags: MockFlags, terminal: Terminal): void {
-  const { arrived, outcomes, ledgerFileError } = provider.stats();
+interface Served {
+  readonly arrived: number;
+  readonly outcomes: Readonly<Record<string, number>>;
+}
+
+function summarise({ arrived, outcomes }: Served, flags: MockFlags, terminal: Terminal): void {
   if (flags.json) {
     terminal.stdout.write(`${JSON.stringify({ arrived, outcomes })}\n`);
   } else {
@@ -71,7 +82,6 @@ function summarise(provider: SimulatedProvider, flags: MockFlags, terminal: Term
     const detail = parts.length > 0 ? `: ${parts.join(", ")}` : "";
     terminal.stdout.write(`Stopped after ${plural(arrived, "request")}${detail}.\n`);
   }
-  if (ledgerFileError !== null) throw new CliError(`--ledger ${flags.ledger} is incomplete: ${ledgerFileError}`);
 }
 
 /** Resolves when the server is down: gracefully after the first signal, at once after the second. */
@@ -111,23 +121,25 @@ async function mock(flags: MockFlags, set: readonly (keyof MockFlags)[], termina
   const stopped = stoppedBySignal(provider, terminal);
   announce("provider", provider, sourceEnvironment(provider, options), flags, terminal);
   await stopped;
-  summarise(provider, flags, terminal);
+  const { ledgerFileError, ...served } = provider.stats();
+  summarise(served, flags, terminal);
+  if (ledgerFileError !== null) throw new CliError(`--ledger ${flags.ledger} is incomplete: ${ledgerFileError}`);
 }
 
 async function mockOcr(
-  kind: NonNullable<MockFlags["ocr"]>,
+  kind: OcrServerKind,
   flags: MockFlags,
   set: readonly (keyof MockFlags)[],
   terminal: Terminal,
 ): Promise<void> {
-  const { ocrEnvironment, startOcrServer, summariseOcr } = await import("./mock-ocr.js");
+  const { ocrEnvironment, ocrOutcomes, startOcrServer } = await import("./mock-ocr.js");
   const server = await startOcrServer(kind, flags, set).catch((error: unknown) => {
     throw startFailure(error, flags);
   });
   const stopped = stoppedBySignal(server, terminal);
   announce(`${kind} server`, server, ocrEnvironment(kind, server, flags), flags, terminal);
   await stopped;
-  summariseOcr(server, flags, terminal);
+  summarise(ocrOutcomes(server), flags, terminal);
 }
 
 function collect(value: string, before: readonly string[] = []): string[] {
@@ -142,9 +154,7 @@ export function registerMock(program: Command, terminal: Terminal = processTermi
     .description(
       "Serve chat and embeddings, or OCR, from a simulated server with limits, latencies and faults as you choose.",
     )
-    .addOption(
-      new Option("--ocr <server>", "an OCR server instead").choices(["monkey-ocr", "mineru", "paddle", "mistral"]),
-    )
+    .addOption(new Option("--ocr <server>", "an OCR server instead").choices(OCR_SERVER_KINDS))
     .option("--latency <ms>", "time each answer of an OCR server takes (default 0)")
     .option("--port <number>", "port to listen on; 0 = any free one", "8787")
     .option("--host <address>", "address to listen on", "127.0.0.1")
